@@ -119,9 +119,8 @@ class Expected:
         # Of these nobody knows what else the client had asked for.
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
         due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))
-        stuck, full, assumed = (
-            accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)
-        )
+        since = spans.stuck, spans.full, spans.assumed
+        stuck, full, assumed = (accepted > one[own] for one in since)
         if self._is_group:
             # Each member may be the one, and must have had the time.
             value = grouped(pair, message)
@@ -226,12 +225,11 @@ class Expected:
 def _laid(inside, *others):
     # The columns of all of them behind each other.  What others do not say is not so: their
     # messages are those that a subscriber may have got, and need not.
-    return {
-        name: np.concatenate(
-            [values] + [one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others]
-        )
-        for name, values in inside.items()
-    }
+    def laid(name, values):
+        rest = (one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others)
+        return np.concatenate([values, *rest])
+
+    return {name: laid(name, values) for name, values in inside.items()}
 
 
 def _counted(group, mask):

@@ -86,10 +86,8 @@ class Matches:
     def _align(self, expected, delivered, is_slow, is_mixed):
         # Each QoS keeps an order of its own, where it tells anything: what is of QoS 2 waits for
         # PUBREL.
-        mine, theirs = (
-            one.pair * 4 + np.where(is_mixed[one.pair], 0, one.qos)
-            for one in (delivered, expected)
-        )
+        both = ((one.pair, one.qos) for one in (delivered, expected))
+        mine, theirs = (pair * 4 + np.where(is_mixed[pair], 0, qos) for pair, qos in both)
         here = np.flatnonzero(is_slow[delivered.pair])
         here = here[np.argsort(mine[here], kind="stable")]
         there = np.flatnonzero(is_slow[expected.pair])

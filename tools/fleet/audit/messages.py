@@ -37,18 +37,15 @@ class Gaps:
         self._end = np.flatnonzero(rows.kind == TYPES["GAP"])
         self._begin = np.array([self._before(rows, one) for one in self._end.tolist()], np.int64)
         # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
-        self._starts, self._ends = (
-            np.cumsum(np.bincount(at + 1, minlength=len(rows) + 1))
-            for at in (self._begin, self._end)
-        )
+        both, size = (self._begin, self._end), len(rows) + 1
+        self._starts, self._ends = (np.cumsum(np.bincount(at + 1, None, size)) for at in both)
 
     @staticmethod
     def _before(rows, at):
         first = rows.first_of[rows.connection[at]]
         # The end of a stream tells of bytes that are missing before it.
-        same = np.flatnonzero(
-            rows.is_packet[first:at] & (rows.direction[first:at] == rows.direction[at])
-        )
+        is_same = rows.direction[first:at] == rows.direction[at]
+        same = np.flatnonzero(rows.is_packet[first:at] & is_same)
         return first + same[-1] if len(same) else first
 
     def times(self, rows):

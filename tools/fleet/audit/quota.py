@@ -50,9 +50,8 @@ class Quota:
         """Rows of PUBLISHes beyond what the receiver takes, where no bytes are missing."""
         limit = sessions.receive_max[self.connection, 1 - self.direction]
         # Begins and ends in their order; of one time the rows tell what came first.
-        order = np.lexsort(
-            (np.append(self.row, self._answer_row), np.append(self.begin, self.end - 1))
-        )
+        times = np.append(self.begin, self.end - 1)
+        order = np.lexsort((np.append(self.row, self._answer_row), times))
         count = at_once(self.connection * 2 + self.direction, *np.split(ranked(order), 2))
         at = np.flatnonzero((limit > 0) & (count > limit) & ~sessions.is_one_way[self.connection])
         row, connection = self.row[at], self.connection[at]

@@ -203,18 +203,12 @@ def _findings(names, pairs, published, delivered, found, copies):
     for rule, at in kinds.items():
         at = at[np.lexsort((delivered.ts[at], delivered.pair[at]))]
         pair, first, size = np.unique(delivered.pair[at], return_index=True, return_counts=True)
-        ts = delivered.ts[at]
-        columns = {
-            **_named(names, pairs, pair),
-            "first_seen": ts[first].tolist(),
-            "last_seen": ts[first + size - 1].tolist(),
-            "count": size.tolist(),
-        }
+        columns = _named(names, pairs, pair) | {"count": size.tolist()}
+        times = {"first_seen": first, "last_seen": first + size - 1}
+        columns |= {name: delivered.ts[at[one]].tolist() for name, one in times.items()}
         told = {"rule": rule, "detail": _SEEN[rule]}
-        entries += [
-            told | dict(zip(columns, values, strict=True))
-            for values in zip(*columns.values(), strict=True)
-        ]
+        rows = zip(*columns.values(), strict=True)
+        entries += [told | dict(zip(columns, row, strict=True)) for row in rows]
     return findings.found(entries)
 
 

@@ -111,7 +111,5 @@ def _latencies(group, wait, count):
         # The nearest rank: a value that was measured, the same however rows were split.
         behind = np.ceil(part * (last - first + 1)).astype(np.int64)
         columns[name][who[first]] = value[first + behind - 1]
-    return {
-        "latency_%s_ms" % name: pa.array(values, mask=np.isnan(values))
-        for name, values in columns.items()
-    }
+    masked = ((name, pa.array(one, mask=np.isnan(one))) for name, one in columns.items())
+    return {"latency_%s_ms" % name: one for name, one in masked}

@@ -72,9 +72,8 @@ class Sessions:
             return np.bincount(rows.connection[np.flatnonzero(is_packet & mask)], minlength=count)
 
         sides = [counted(rows.direction == side) for side in (0, 1)]
-        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
-            (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
-        )
+        needs = (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
+        needs |= np.isin(rows.kind, _MUST_BE_ANSWERED)
         asked = counted(needs)
         answered = counted(np.isin(rows.kind, _ANSWERS) | needs)
         # A CONNECT alone may have met a server that does not talk.

@@ -153,10 +153,8 @@ def _suspects(messages):
     code = grouped(*(codes for codes, _ in keys), qos)
     order = np.lexsort((some["position"].to_numpy(), code))
     code = code[order]
-    boot, sequence = (
-        some[name].combine_chunks().fill_null(-1).to_numpy()[order]
-        for name in ("boot", "sequence")
-    )
+    columns = (some[name].combine_chunks().fill_null(-1) for name in ("boot", "sequence"))
+    boot, sequence = (one.to_numpy()[order] for one in columns)
     leap = np.diff(sequence)
     is_next = (np.diff(code) == 0) & (np.diff(boot) == 0) & (sequence[1:] >= 0)
     weight = np.minimum(some["times_dup"].to_numpy()[order], 1).astype(np.int64)
