@@ -5,17 +5,7 @@ import struct
 
 import pytest
 
-from host_tests.fleet.captures import (
-    C2S,
-    S2C,
-    Capture,
-    audit,
-    begun,
-    connected,
-    decode,
-    decode_all,
-    rows,
-)
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, decode, decode_all, rows
 from host_tests.standin import packets
 
 _TIME = struct.Struct("<II")
@@ -77,7 +67,8 @@ def test_packets_whose_times_are_wrong_are_in_the_order_that_tcp_tells(how, seed
 @pytest.mark.parametrize("seed", range(5))
 def test_answer_read_in_a_piece_before_that_of_its_message_is_its_answer(seed, tmp_path):
     """TCP tells the order of what is read together."""
-    capture, talk = connected(b"dev")
+    capture = Capture()
+    talk = capture.connection(b"dev")
     for number in range(1, 40):
         talk.exchange(C2S, b"t", b"%d" % number, number, after_ms=30)
     capture.frames[1:] = _jitter(capture.frames[1:], random.Random(seed))

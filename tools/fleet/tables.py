@@ -192,7 +192,11 @@ def publish(out, told, report=None):
             _remove(path)
     for name, schema in schemas.TABLES.items():
         if not rows[name]:
-            _write_empty(fresh / name, schema, name in DAY_COLUMNS)
+            # A file without rows, so that the folder shows the table's columns.
+            day = [pa.field("day", pa.date32())] if name in DAY_COLUMNS else []
+            (fresh / name).mkdir(parents=True, exist_ok=True)
+            shown = pa.schema([*schema, *day]).empty_table()
+            _write(shown, fresh / name / "empty.parquet", schema)
     found = {name: rows[name] for name in schemas.TABLES}
     result = outcome.Result(found, outcome.findings(counts), facts, out)
     if not rows["packets"] and places.files(out / "packets"):
@@ -203,14 +207,6 @@ def publish(out, told, report=None):
         _replace(fresh / name, out / name)
     discard(out)
     return result
-
-
-def _write_empty(folder, schema, has_day):
-    # A file without rows, so that the folder shows the table's columns.
-    shown = schema.append(pa.field("day", pa.date32())) if has_day else schema
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = shown.remove_metadata().empty_table()
-    _write(rows, folder / "empty.parquet", schema)
 
 
 def _replace(fresh, target):

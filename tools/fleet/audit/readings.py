@@ -135,11 +135,6 @@ def _readings(messages, keys, published, order, first, sent):
     return table(columns, schemas.READINGS, rows)
 
 
-def _only(mask, first):
-    # Of each reading: is the mask set for all of its messages?
-    return np.logical_and.reduceat(mask, first) if len(first) else mask
-
-
 def _least(values, group):
     # Of each reading, over its messages (sorted by reading).
     return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
@@ -182,7 +177,8 @@ def _losses(messages, keys, published, order, first, sent):
     unsure = _is_behind_gap(messages, keys, published, order, first)
     is_early = flags(messages["is_early"])[order[first]]
     # Nor does one tell anything that was only seen from the broker's store.
-    is_apart = is_early | _only(flags(messages["retain"])[order] & ~published[order], first)
+    is_kept = flags(messages["retain"])[order] & ~published[order]
+    is_apart = is_early | np.logical_and.reduceat(is_kept, first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
     # Whoever sends the newest first has those in between still to send.

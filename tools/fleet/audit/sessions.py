@@ -136,19 +136,16 @@ class Sessions:
         is_bye = self.ended("disconnect")
         fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
         ends = is_bye, is_bye & rows.connections_with(fins)
-        self.is_after_goodbye = np.stack([self._after(one, count) for one in ends])
+        # At least one connection before, and none that may have taken anything with it.
+        first = np.searchsorted(rows.client_of, rows.client_of)
+        before = np.arange(count) - first
+        byes = np.cumsum(ends, axis=1) - ends
+        self.is_after_goodbye = (before > 0) & (byes - byes[:, first] == before)
 
     def servers_at(self, at):
         """The address of the server to which the connections of these rows lead, as Arrow."""
         codes = self._server[self.rows.connection[at]]
         return pa.DictionaryArray.from_arrays(pa.array(codes), self._servers)
-
-    def _after(self, is_bye, count):
-        # At least one connection before, and none that may have taken anything with it.
-        first = np.searchsorted(self.rows.client_of, self.rows.client_of)
-        before = np.arange(count) - first
-        byes = np.cumsum(is_bye) - is_bye
-        return (before > 0) & (byes - byes[first] == before)
 
     def _begins(self, is_over, chosen):
         # Does a session begin with each of the `chosen` connections, as far as was captured?

@@ -35,8 +35,8 @@ def in_tcp_order(segments, numbers, next_seq):
         return segments
     order, ts = np.arange(len(segments.ts)), segments.ts.copy()
     for group in wrong.tolist():
-        places = ends.places(group)
-        found = _Schedule(segments.ts[places].tolist(), *ends.columns(group))
+        places, *columns = ends.columns(group)
+        found = _Schedule(segments.ts[places].tolist(), *columns)
         order[places], ts[places] = places[found.order], found.ts
     return replace(segments.take(order), ts=ts)
 
@@ -84,14 +84,11 @@ class _Ends:
             is_wrong[:-1] |= (self.side[:-1] != side) & (lowest[1:] < (self.ack + floor)[:-1])
         return np.unique(self._group[is_wrong])
 
-    def places(self, group):
-        """Where the segments of a group stand in the batch."""
-        return self._order[self._first[group] : self._first[group + 1]]
-
     def columns(self, group):
+        """Where the segments of a group stand in the batch, and what a `_Schedule` takes."""
         mine = slice(self._first[group], self._first[group + 1])
         names = ("side", "begin", "end", "ack", "is_data")
-        return [getattr(self, name)[mine].tolist() for name in names]
+        return self._order[mine], *(getattr(self, name)[mine].tolist() for name in names)
 
 
 class _Schedule:

@@ -39,7 +39,10 @@ def collect(out, result, before=None, limits=None):
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
-    changes = None if before is None else _changes(devices, before, _begun_before(out))
+    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
+    told = tables.read(out, "findings", ["site", "finding"])
+    begun = set(told["site"].filter(pc.equal(told["finding"], "began_before")).to_pylist())
+    changes = None if before is None else _changes(devices, before, begun)
     lists = {"captures": _files(out), "changed": changes["rows"] if changes else []}
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
@@ -258,13 +261,6 @@ def _statements_broken(out):
     found = broken.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
     found = found.rename_columns([*keys, "times", "clients"])
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
-
-
-def _begun_before(out):
-    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
-    found = tables.read(out, "findings", ["site", "finding"])
-    is_begun = pc.equal(found["finding"], "began_before")
-    return set(found["site"].filter(is_begun).to_pylist())
 
 
 def _changes(devices, earlier, begun_before):
