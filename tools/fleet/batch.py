@@ -192,9 +192,10 @@ def tell(command, over, limits, out):
         allowed = limits.get(name, 0)
         fields = {"finding": name, "number": number, "allowed": allowed}
         line = json.dumps(fields | {"report": str((out / "report.html").resolve())}) + "\n"
-        how = {"shell": True, "text": True, "check": True, "timeout": _ALERT_S}
         try:
-            subprocess.run(command, input=line, **how)
+            subprocess.run(
+                command, shell=True, input=line, text=True, check=True, timeout=_ALERT_S
+            )
             told[name] = number
         except subprocess.CalledProcessError as error:
             print("the command of --alert failed: %d" % error.returncode, file=sys.stderr)

@@ -90,8 +90,9 @@ class Walker:
 
     def _complete(self):
         if self._earlier:
-            stream, place = self._earlier[0], self._earlier[0].tell()
-            _, self.interfaces = _interfaces(*self._earlier, None)
+            stream, section, begin = self._earlier
+            place = stream.tell()
+            _, self.interfaces = _interfaces(stream, section, begin, None)
             stream.seek(place)
             self._earlier = None
 

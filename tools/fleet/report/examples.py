@@ -135,8 +135,9 @@ def order_strips(packets, messages):
         is_reading = some["envelope"].is_valid().to_pylist()
         numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
-        told = (some[name].to_pylist() for name in ("dup", "packet_id", "payload_hash"))
-        found = strips.strip(wanted, *told, readings)
+        names = ("dup", "packet_id", "payload_hash")
+        dups, ids, hashes = (some[name].to_pylist() for name in names)
+        found = strips.strip(wanted, dups, ids, hashes, readings)
         if found:
             rows.append(("strip", -weight, _text(found)))
     return _table(rows) if rows else None
