@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..columns import over, runs
+from ..columns import marked, over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, alike, expanded, grouped
@@ -82,11 +82,11 @@ class Expected:
         published, facts = self._published, self._facts
         elsewhere = spans.server[own] != published.server[message]
         elsewhere &= published.server[message] != UNKNOWN
-        drop = np.zeros(len(pair), bool)
         # Mostly all that a subscriber gets on a topic is of one server.
         some = np.flatnonzero((np.bincount(pair, elsewhere) > 0)[pair])
         # What a bridge published here itself is a copy of what came to its other end, too.
-        drop[some] = self._is_copied(pair[some], message[some], elsewhere[some])
+        copied = some[self._is_copied(pair[some], message[some], elsewhere[some])]
+        drop = marked(len(pair), copied)
         drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
         columns = own, pair, message, elsewhere
         own, pair, message, elsewhere = (values[~drop] for values in columns)

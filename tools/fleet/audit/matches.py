@@ -142,8 +142,7 @@ class Matches:
     def _sum(self, expected, delivered, groups, number, pairs):
         self.is_got = marked(len(expected.pair), self.entry[self.entry >= 0])
         hit = np.flatnonzero((self.entry >= 0) & (delivered.qos > 0))
-        self.when = np.full(len(expected.pair), FAR)
-        self.when[self.entry[hit]] = delivered.ts[hit]
+        self.when = over(np.minimum, len(expected.pair), self.entry[hit], delivered.ts[hit], FAR)
         first = over(np.minimum, number, groups, expected.ts, FAR)
         rest = (self.entry < 0) & ~delivered.retain
         sent_before = first[self.group] < delivered.ts + EARLY_US

@@ -43,9 +43,9 @@ def is_answer_seen(rows, direction, row):
     Bytes that are missing at the very end of a stream leave no gap: only what the other side
     says behind the packet, on its connection, tells that nothing is missing before.
     """
-    heard = np.full((2, len(rows.client_of)), -1)
     tells = np.flatnonzero(rows.is_packet | (rows.kind == _FIN))
-    heard[rows.direction[tells], rows.connection[tells]] = tells
+    of = rows.direction[tells], rows.connection[tells]
+    heard = over(np.maximum, (2, len(rows.client_of)), of, tells, -1)
     return heard[1 - direction, rows.connection[row]] > row
 
 

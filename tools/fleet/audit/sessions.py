@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import begins, table
+from ..columns import begins, over, table
 from .rows import FAR, TYPES, dictionary, ranks, servers
 from .told import Told, parsed
 
@@ -53,9 +53,8 @@ class Sessions:
         limits = [one.numbers("receive_maximum") for one in (hello, answer)]
         self.receive_max = np.array(limits, np.int64).T
         self.is_one_way = self._one_way(count)
-        self.goodbye_row = np.full(count, -1)
         byes = rows.firsts(np.flatnonzero(np.isin(rows.kind, list(_GOODBYES))))
-        self.goodbye_row[rows.connection[byes]] = byes
+        self.goodbye_row = over(np.maximum, count, rows.connection[byes], byes, -1)
         kinds = np.zeros((len(TYPES), 2), np.int64)  # places in `_ENDINGS`
         for kind, reasons in _GOODBYES.items():
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]

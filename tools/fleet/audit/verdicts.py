@@ -174,14 +174,12 @@ def _around(group, mask, at):
 def _overtakes(expected, found, taken, at):
     # Of subscribers and topics that miss something: which messages came a second and more before
     # one that the broker had taken on earlier (but for one that it had forgotten for long)?
-    result = np.zeros(len(taken), bool)
     is_asked = marked(int(expected.pair.max(initial=-1)) + 1, expected.pair[at])
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
     some = some[np.lexsort((taken[some], expected.pair[some]))]
     last = running_max(expected.pair[some], found.when[some])
-    result[some] = last >= found.when[some] + PAUSE_US
-    return result
+    return marked(len(taken), some[last >= found.when[some] + PAUSE_US])
 
 
 def _neighbours(group, when, mask, at):

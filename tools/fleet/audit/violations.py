@@ -239,9 +239,9 @@ def _quotas(rows, sessions, gaps, flows):
 
 def _strays(rows, sessions, gaps, flows):
     starts = sessions.first_rows()
-    last = np.full((len(rows.client_of), 2), -1)
     tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
-    last[rows.connection[tells], rows.direction[tells]] = tells
+    of = rows.connection[tells], rows.direction[tells]
+    last = over(np.maximum, (len(rows.client_of), 2), of, tells, -1)
     for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
         place = np.flatnonzero((flows.flow < 0) & (flows.kind == kind))
         at = flows.row[place[~flows.is_near_publish(place)]]

@@ -17,6 +17,7 @@ from itertools import accumulate
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
+from ..columns import marked
 from .connections import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
@@ -76,8 +77,7 @@ class _Ends:
             is_new = mine & (self.end > before)
             is_behind = mine & (self.begin > before)
             if is_behind.any():
-                has_hole = np.zeros(len(self._first), bool)
-                has_hole[self._group[is_behind]] = True
+                has_hole = marked(len(self._first), self._group[is_behind])
                 is_new |= mine & has_hole[self._group]
             lowest = np.where(is_new, self.begin, _BEYOND) + floor
             lowest = np.minimum.accumulate(lowest[::-1])[::-1]
