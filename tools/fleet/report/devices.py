@@ -75,10 +75,6 @@ def _plain(values):
     return values.cast(values.type.value_type) if is_coded else values
 
 
-def _is(table, column, value):
-    return pc.equal(_plain(table[column]), value)
-
-
 def _by(key, columns, is_such=None):
     # -> function(table): rows by site and client (in the column `key`) of what `columns` are made
     # of: the name of one of the table's, or a function of the table.
@@ -100,11 +96,11 @@ def _ones(table):
 
 
 def _where(key, value, column):
-    return lambda table: pc.if_else(_is(table, key, value), table[column], 0)
+    return lambda table: pc.if_else(pc.equal(table[key], value), table[column], 0)
 
 
 def _is_trouble(table):
-    return pc.and_(_is(table, "about", "client"), outcome.is_known(table))
+    return pc.and_(pc.equal(table["about"], "client"), outcome.is_known(table))
 
 
 def _is_counted(who):
@@ -129,7 +125,7 @@ _CONNECTIONS = {
     "connects": _ones,
     "refused": lambda t: pc.not_equal(pc.fill_null(t["return_code"], 0), 0),
     **{"first_seen": "start", "last_seen": "end", "keep_alive_s": "keep_alive_s"},
-    **{"ended_" + end: lambda t, end=end: _is(t, "end_reason", end) for end in _ENDS},
+    **{"ended_" + end: lambda t, end=end: pc.equal(t["end_reason"], end) for end in _ENDS},
 }
 _SEQUENCES = {
     "sent": _where("direction", "c2s", "messages"),
@@ -148,7 +144,7 @@ _READERS = (
     ("connections", _by("client_id", _CONNECTIONS)),
     ("keepalive", _by("client_id", {n: n for n in ("late", "longest_silence_s", "ping_ms")})),
     # What the broker did wrong is no fault of the client it was seen with.
-    ("violations", _by("client_id", {"violations": _ones}, lambda t: _is(t, "by", "client"))),
+    ("violations", _by("client_id", {"violations": _ones}, lambda t: pc.equal(t["by"], "client"))),
     ("findings", _by("client_id", {"troubles": "count"}, _is_trouble)),
     ("sequences", _by("client_id", _SEQUENCES)),
     ("losses", _by("published_by", _LOSSES, _is_counted("published_by"))),

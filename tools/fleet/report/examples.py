@@ -66,7 +66,7 @@ def _earliest(table, ts, most):
     chosen = table.take(order)
     ranks = chosen[ts].cast(pa.int64()).to_pylist()
     for rank, row in zip(ranks, dicts(chosen), strict=True):
-        yield rank or 0, _text(row)
+        yield rank or 0, json.dumps(row)
 
 
 def dicts(table):
@@ -83,10 +83,6 @@ def timed(table, size):
     return table
 
 
-def _text(row):
-    return json.dumps(row, ensure_ascii=True)
-
-
 def _violations(table, packets, messages):
     found = []
     for name in pc.unique(table["requirement"]).to_pylist():
@@ -94,7 +90,7 @@ def _violations(table, packets, messages):
         for rank, text in _earliest(some, "ts", _MOST["violation"]):
             row = json.loads(text)
             row["around"] = _around(row, packets, messages)
-            found.append(("violation:" + name, rank, _text(row)))
+            found.append(("violation:" + name, rank, json.dumps(row)))
     return found
 
 
@@ -118,8 +114,6 @@ def _where(table, values):
     masks = []
     for name, value in values.items():
         column = table[name]
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(pa.string())
         masks.append(pc.is_null(column) if value is None else pc.equal(column, value))
     return table.filter(reduce(pc.and_kleene, masks))
 
@@ -139,7 +133,7 @@ def order_strips(packets, messages):
         dups, ids, hashes = (some[name].to_pylist() for name in names)
         found = strips.strip(wanted, dups, ids, hashes, readings)
         if found:
-            rows.append(("strip", -weight, _text(found)))
+            rows.append(("strip", -weight, json.dumps(found)))
     return _table(rows) if rows else None
 
 
