@@ -15,10 +15,10 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
-    "fleet": (("tools/fleet/",), (), 12_120),
+    "fleet": (("tools/fleet/",), (), 12_110),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 45_500),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 92_470),
+    "all": (("",), (), 92_460),
 }
 
 
