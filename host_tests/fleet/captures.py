@@ -69,6 +69,14 @@ def connected(*names, **more):
     return capture, *(capture.connection(name, **more) for name in names or (b"c1",))
 
 
+def routed(qos=2, clean=True):
+    """-> (`Capture`, a publisher, a subscriber to everything)"""
+    capture, publisher = connected(b"pub")
+    subscriber = capture.connection(b"sub", clean=clean)
+    subscriber.subscribe(b"#", qos)
+    return capture, publisher, subscriber
+
+
 def begun(*args, **more):
     """-> (`Capture`, a connection of which it did not see the beginning)"""
     capture = Capture()

@@ -209,10 +209,10 @@ def test_since_that_is_no_audit_is_said_before_anything_is_judged(name, said, tm
 
 def test_since_tells_devices_that_became_worse_better_new_or_are_gone(tmp_path):
     before = collect.earlier(_devices(tmp_path / "before", state=["well", "losing", "well"]))
-    now = collect.earlier(_devices(tmp_path / "now", state=["faulty", "well", "well"]))
+    now = collect.earlier(_devices(tmp_path / "now", state=["faulty", "well", "losing"]))
     new = collect.earlier(_devices(tmp_path / "new", client_id=["a", "c", "a"]))
     changes = collect._changes(now, before, set())
-    assert changes["counts"] == {"worse": 1, "not seen any more": 0, "new": 0, "better": 1}
+    assert changes["counts"] == {"worse": 2, "not seen any more": 0, "new": 0, "better": 1}
     changes = collect._changes(new, before, set())
     found = [(row["change"], row["site"], row["device"]) for row in changes["rows"]]
     assert found == [("not seen any more", "north", "b"), ("new", "north", "c")]

@@ -15,6 +15,7 @@ from host_tests.fleet.captures import (
     begun,
     connected,
     decode_all,
+    routed,
     rows,
 )
 from host_tests.fleet.simulate import tcp
@@ -22,24 +23,8 @@ from host_tests.fleet.simulate.envelope import reading
 from host_tests.standin import packets
 
 
-def _judge(capture, exempt=()):
-    return capture.audit(exempt)
-
-
 def _broken(tables):
     return sorted(rows(tables["violations"], "requirement", "by"))
-
-
-def _route(capture, name=b"sub", clean=False):
-    """A publisher and a subscriber to everything."""
-    publisher = capture.connection(b"pub")
-    subscriber = capture.connection(name, clean=clean)
-    subscriber.subscribe(b"#")
-    return publisher, subscriber
-
-
-def _ten_seconds_later(talk):
-    talk.ping(10_000)
 
 
 def _overtake(publisher, subscriber, topic=b"t"):
@@ -51,17 +36,16 @@ def _overtake(publisher, subscriber, topic=b"t"):
 
 def test_forwarded_out_of_order_breaks_the_rule_of_the_broker():
     """MQTT-4.6.0-5"""
-    capture = Capture()
-    _overtake(*_route(capture))
-    tables = _judge(capture)
+    capture, *both = routed(clean=False)
+    _overtake(*both)
+    tables = capture.audit()
     assert _broken(tables) == [("MQTT-4.6.0-5", "broker")]
     assert rows(tables["routes"], "client_id", "topic", "overtaking") == [("sub", "t", 1)]
 
 
 def test_what_comes_from_the_brokers_store_is_not_the_message_that_was_lost():
     """Without Retain As Published its RETAIN says so."""
-    capture = Capture()
-    publisher, subscriber = _route(capture)
+    capture, publisher, subscriber = routed(clean=False)
     for number in (1, 2, 3):
         kept = packets.publish(b"t", b"%d" % number, 1, number, retain=1)
         publisher.send(C2S, kept, after_ms=10_000)
@@ -73,14 +57,13 @@ def test_what_comes_from_the_brokers_store_is_not_the_message_that_was_lost():
             subscriber.subscribe(b"#", packet_id=2)
             subscriber.send(S2C, kept)
             subscriber.ack(C2S, 0x40, number)
-    assert rows(_judge(capture)["losses"], "kind", "sure") == [("not_delivered", "proved")]
+    assert rows(capture.audit()["losses"], "kind", "sure") == [("not_delivered", "proved")]
 
 
 @pytest.mark.parametrize("came", [0, 1])
 def test_message_repeated_in_a_new_session_need_not_come_if_it_came_before(came):
     """Its answer was lost with the first session; if nothing came, the message is lost."""
-    capture = Capture()
-    publisher, subscriber = _route(capture)
+    capture, publisher, subscriber = routed(clean=False)
     publisher.publish(C2S, b"t", b"2", 1, 7)
     if came:
         subscriber.exchange(S2C, b"t", b"2", 2)
@@ -92,34 +75,32 @@ def test_message_repeated_in_a_new_session_need_not_come_if_it_came_before(came)
         publisher.ack(S2C, 0x40, 5 + number)
         if not is_repeated:
             subscriber.exchange(S2C, b"t", b"%d" % number, number)
-    losses = rows(_judge(capture)["losses"], "kind", "sure")
+    losses = rows(capture.audit()["losses"], "kind", "sure")
     assert losses == [("not_delivered", "proved")] * (1 - came)
 
 
 @pytest.mark.parametrize("pattern", ["t", "#", "+"])
 def test_topic_that_is_exempt_has_no_order(pattern):
     """MQTT-4.6.0-6"""
-    capture = Capture()
-    _overtake(*_route(capture))
-    assert _broken(_judge(capture, (pattern,))) == []
+    capture, *both = routed(clean=False)
+    _overtake(*both)
+    assert _broken(capture.audit((pattern,))) == []
 
 
 def test_messages_of_two_producers_may_interleave():
     """SIB-ROUTE"""
-    capture = Capture()
-    publisher, subscriber = _route(capture)
+    capture, publisher, subscriber = routed(clean=False)
     other = capture.connection(b"other")
     publisher.exchange(C2S, b"t", b"1", 1)
     other.exchange(C2S, b"t", b"2", 1)
     for payload, packet_id in ((b"2", 1), (b"1", 2)):
         subscriber.exchange(S2C, b"t", payload, packet_id)
-    assert _broken(_judge(capture)) == []
+    assert _broken(capture.audit()) == []
 
 
 def test_order_over_two_clean_sessions_is_not_judged():
     """SIB-NONDURABLE"""
-    capture = Capture()
-    publisher, subscriber = _route(capture, clean=True)
+    capture, publisher, subscriber = routed()
     for number in (1, 2):
         publisher.exchange(C2S, b"t", b"%d" % number, number)
     subscriber.exchange(S2C, b"t", b"2", 1)
@@ -127,14 +108,13 @@ def test_order_over_two_clean_sessions_is_not_judged():
     subscriber = capture.connection(b"sub", clean=True)
     subscriber.subscribe(b"#")
     subscriber.exchange(S2C, b"t", b"1", 1)
-    assert _broken(_judge(capture)) == []
+    assert _broken(capture.audit()) == []
 
 
 @pytest.mark.parametrize("order", ["123234", "12334"])
 def test_redelivery_after_a_lost_connection_is_legal_and_counted(order):
     """RT-SEQ, MQTT-4.6-RM1"""
-    capture = Capture()
-    publisher, subscriber = _route(capture)
+    capture, publisher, subscriber = routed(clean=False)
     for number in (1, 2, 3, 4):
         publisher.exchange(C2S, b"t", b"%d" % number, number)
     seen = set()
@@ -147,21 +127,20 @@ def test_redelivery_after_a_lost_connection_is_legal_and_counted(order):
         if again or order.count(str(number)) == 1:
             subscriber.ack(C2S, 0x40, number)
         seen.add(number)
-    tables = _judge(capture)
+    tables = capture.audit()
     assert _broken(tables) == []
     sequences = rows(tables["sequences"], "direction", "messages", "packets", "redelivered")
     assert ("s2c", 4, len(order), len(order) - 4) in sequences
 
 
 def test_message_that_a_subscriber_had_to_get_and_did_not_is_lost():
-    capture = Capture()
-    publisher, subscriber = _route(capture)
+    capture, publisher, subscriber = routed(clean=False)
     for number in (1, 2, 3):
         publisher.exchange(C2S, b"t", b"%d" % number, number)
     for number in (1, 3):
         subscriber.exchange(S2C, b"t", b"%d" % number, number)
-    _ten_seconds_later(subscriber)
-    losses = _judge(capture)["losses"]
+    subscriber.ping(10_000)
+    losses = capture.audit()["losses"]
     assert rows(losses, "kind", "client_id", "topic", "messages") == [
         ("not_delivered", "sub", "t", 1)
     ]
@@ -177,8 +156,8 @@ def test_message_before_the_subscription_or_after_its_end_is_not_lost():
     subscriber.send(C2S, b"\xa2" + bytes((2 + len(body),)) + b"\0\x07" + body)
     subscriber.ack(S2C, 0xB0, 7)
     publisher.exchange(C2S, b"t", b"late", 3)
-    _ten_seconds_later(subscriber)
-    assert _judge(capture)["losses"].num_rows == 0
+    subscriber.ping(10_000)
+    assert capture.audit()["losses"].num_rows == 0
 
 
 def test_capture_that_starts_in_the_middle_is_judged_from_what_it_shows():
@@ -187,7 +166,7 @@ def test_capture_that_starts_in_the_middle_is_judged_from_what_it_shows():
     talk.exchange(C2S, b"t", b"1", 5, dup=1)
     talk.publish(C2S, b"t", b"2", 1, 6)
     talk.publish(C2S, b"t", b"2", 1, 6)
-    assert _broken(_judge(capture)) == [("31-2.1-DUP", "client")]
+    assert _broken(capture.audit()) == [("31-2.1-DUP", "client")]
 
 
 def test_level_3_client_id_of_other_than_1_to_23_characters_is_named():
@@ -196,7 +175,7 @@ def test_level_3_client_id_of_other_than_1_to_23_characters_is_named():
         capture = Capture()
         capture.connection(name, level)
         found = [("31-3.1-CLIENTID", "client")] if wrong else []
-        assert _broken(_judge(capture)) == found
+        assert _broken(capture.audit()) == found
 
 
 _CONNECTS = {
@@ -213,7 +192,7 @@ def test_connect_that_breaks_a_rule_is_named(requirement):
     body = _CONNECTS[requirement]
     talk.send(C2S, bytes((0x10, len(body))) + body)
     talk.send(S2C, packets.connack())
-    assert _broken(_judge(capture)) == [(requirement, "client")]
+    assert _broken(capture.audit()) == [(requirement, "client")]
 
 
 _PACKETS = {
@@ -232,7 +211,7 @@ def test_packet_that_breaks_a_rule_is_named(requirement):
     direction, packet = _PACKETS[requirement]
     talk.send(direction, packet)
     by = ("client", "broker")[direction]
-    assert _broken(_judge(capture)) == [(requirement, by)]
+    assert _broken(capture.audit()) == [(requirement, by)]
 
 
 def test_server_whose_first_packet_is_no_connack_is_named():
@@ -241,7 +220,7 @@ def test_server_whose_first_packet_is_no_connack_is_named():
     talk.open()
     talk.send(C2S, packets.connect(b"c", level=4))
     talk.publish(S2C, b"t", b"1")
-    assert _broken(_judge(capture)) == [("31-3.2-CONNACK", "broker")]
+    assert _broken(capture.audit()) == [("31-3.2-CONNACK", "broker")]
 
 
 @pytest.mark.parametrize(("silence_s", "late"), [(10, 0), (11.9, 0), (12.1, 1), (0, 0)])
@@ -249,7 +228,7 @@ def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, la
     """31-2.2-KA"""
     capture, talk = connected(keep_alive_s=10)
     talk.ping(int(silence_s * 1000) + 1)
-    tables = _judge(capture)
+    tables = capture.audit()
     assert _broken(tables) == [("31-2.2-KA", "client")] * late
     assert rows(tables["keepalive"], "keep_alive_s", "late", "pings", "unanswered_pings") == [
         (10, late, 1, 0)
@@ -273,7 +252,7 @@ def test_silence_that_the_broker_ends_may_be_packets_that_were_not_captured(leve
         talk.send(S2C, b"\xe0\2\x8d\0")
     for side, flags in [(S2C, tcp.FIN), *behind]:
         talk.segment(side, b"", flags | tcp.ACK)
-    found = _judge(capture)["findings"]
+    found = capture.audit()["findings"]
     assert rows(found, "finding", "sure") == [("silent_for_good", sure)]
 
 
@@ -300,7 +279,7 @@ def test_ping_time_of_a_connection_is_the_median_of_its_pairs():
             talk.send(C2S, b"\xc0\0")
             talk.send(S2C, b"\xd0\0", after_ms=wait_ms)
         talk.send(C2S, b"\xc0\0")
-    table = _judge(capture)["keepalive"]
+    table = capture.audit()["keepalive"]
     assert sorted(rows(table, "client_id", "pings", "unanswered_pings", "ping_ms")) == [
         ("a", 4, 1, 5.0),
         ("b", 3, 1, 5.0),
@@ -313,7 +292,7 @@ def test_clock_that_jumps_back_breaks_nothing():
     talk.exchange(C2S, b"t", b"1", 1)
     capture.now -= 86_400_000_000
     talk.exchange(C2S, b"t", b"2", 2)
-    tables = _judge(capture)
+    tables = capture.audit()
     assert _broken(tables) == []
     assert min(tables["sequences"]["latency_max_ms"].to_pylist()) >= 0
 
@@ -329,7 +308,7 @@ def test_connection_table_tells_who_ended_it_and_what_it_asked_for():
     }
     for name, end in ends.items():
         end(capture.connection(name, keep_alive_s=7))
-    table = _judge(capture)["connections"]
+    table = capture.audit()["connections"]
     assert sorted(rows(table, "client_id", "end_reason", "keep_alive_s", "clean_session")) == [
         ("a", "disconnect", 7, True),
         ("b", "closed_by_client", 7, True),
@@ -345,7 +324,7 @@ def test_connection_table_counts_packets_and_bytes_of_each_side():
     for packet in said:
         talk.send(C2S, packet)
     talk.ack(S2C, 0x40, 7)
-    table = _judge(capture)["connections"]
+    table = capture.audit()["connections"]
     hello = packets.connect(b"dev", packets.CLEAN, 60, level=4)
     assert rows(table, "packets_c2s", "bytes_c2s", "packets_s2c", "bytes_s2c") == [
         (3, len(hello) + sum(map(len, said)), 2, 4 + 4)
@@ -358,7 +337,7 @@ def test_flow_row_tells_every_stage_and_its_time():
     talk.ack(S2C, 0x50, 7, after_ms=10)
     talk.ack(C2S, 0x62, 7, after_ms=20)
     talk.ack(S2C, 0x70, 7, after_ms=30)
-    flow = _judge(capture)["messages"].to_pylist()[0]
+    flow = capture.audit()["messages"].to_pylist()[0]
     assert (flow["answer_ms"], flow["complete_ms"], flow["is_complete"]) == (10, 60, True)
     assert (flow["pubrel"] - flow["pubrec"]).total_seconds() == 0.02
     assert flow["puback"] is None
@@ -370,7 +349,7 @@ def test_names_with_control_characters_and_nul_stay_apart():
     for name in (b"a", b"a\x00b", b"a\x00c", b"<b>&"):
         talk = capture.connection(name)
         talk.exchange(C2S, b"t", b"1", 1)
-    table = _judge(capture)["sequences"]
+    table = capture.audit()["sequences"]
     assert sorted(rows(table, "client_id", "messages")) == [
         ("<b>&", 1),
         ("a", 1),
@@ -389,7 +368,7 @@ def test_publisher_of_unknown_level_when_a_subscriber_comes_loses_nothing():
         for text in (b"text %d" % number, payload[:8] + bytes((0, 0, 0, number)) + payload[12:]):
             publisher.exchange(C2S, b"t", text, number, after_ms=6000)
             subscriber.exchange(S2C, b"t", text, number)
-    found = _judge(capture)
+    found = capture.audit()
     assert not found["losses"].num_rows
     assert rows(found["readings"], "times_published", "times_delivered") == [(1, 1)] * 5
 
@@ -399,7 +378,7 @@ def test_reading_of_version_2_keeps_the_time_of_its_measurement():
     payload = reading(257, 1, 1, 60, 1, b"p", (2100, 3300))
     timed = payload[:1] + b"\2" + payload[2:] + (1_700_000_000).to_bytes(4, "big")
     publisher.exchange(C2S, b"t", timed, 1)
-    found = _judge(capture)["readings"]
+    found = capture.audit()["readings"]
     assert [one.timestamp() for one in found["measured"].to_pylist()] == [1_700_000_000]
     assert dict(found["values"].to_pylist()[0]) == {1: 2100, 4: 3300}
 
@@ -416,7 +395,7 @@ def test_latency_of_a_reading_whose_first_publish_was_not_captured_is_not_known(
     else:
         subscriber.publish(S2C, b"t", payload, 1, 1)
         publisher.publish(C2S, b"t", payload, 1, 1, dup=1, after_ms=late_ms)
-    found = _judge(capture)["readings"]
+    found = capture.audit()["readings"]
     assert found["latency_ms"].to_pylist() == [wanted]
 
 
@@ -424,7 +403,7 @@ def test_connack_of_unknown_level_may_have_any_length():
     capture, talk = begun(b"p", level=5)
     talk.send(S2C, b"\x20\x03\x01\x00\x00")
     talk.publish(C2S, b"t", b"1", 1, 7)
-    assert not _judge(capture)["violations"].num_rows
+    assert not capture.audit()["violations"].num_rows
 
 
 @pytest.mark.parametrize(("dup", "states"), [(1, ["open", "complete"]), (0, ["abandoned"] * 2)])

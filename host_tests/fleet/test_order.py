@@ -64,6 +64,18 @@ def test_packets_whose_times_are_wrong_are_in_the_order_that_tcp_tells(how, seed
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_answer_read_in_a_piece_before_that_of_its_message_is_its_answer(seed, tmp_path):
+    """TCP tells the order of what is read together."""
+    capture = Capture()
+    talk = capture.connection(b"dev")
+    for number in range(1, 40):
+        talk.exchange(C2S, b"t", b"%d" % number, number, after_ms=30)
+    capture.frames[1:] = _jitter(capture.frames[1:], random.Random(seed))
+    events, _ = decode(capture.write(tmp_path / "one.pcap"), chunk_bytes=300)
+    assert set(audit(events)["messages"]["state"].to_pylist()) == {"complete"}
+
+
 def _mixed(tmp_path, *numbers):
     """What is read of these frames of a short conversation, in this order."""
     capture, talk = begun()

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, routed, rows
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -76,8 +76,7 @@ def test_what_overtakes_a_queue_does_not_show_what_was_passed_over():
 
 def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing():
     """The publisher is gone, and its first message without the broker's answer."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 1)
+    capture, publisher, subscriber = routed(1)
     for number in (1, 2):
         publisher.publish(C2S, b"t", b"%d" % number, 1, number)
         if number == 2:
@@ -153,8 +152,7 @@ def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place():
 @pytest.mark.parametrize("seed", range(6))
 def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed):
     """The subscriber has always something to answer, and nothing waits."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 1)
+    capture, publisher, subscriber = routed(1)
     values = [b"30", *_plain(seed, 20), b"33", *_plain(seed + 9, 20)]
     for number, value in enumerate(values, 1):
         _exchange(publisher, C2S, value, number, after_ms=100)
@@ -381,8 +379,7 @@ def test_message_released_behind_a_subscription_is_of_its_publisher():
 )
 def test_delivery_behind_unsubscribe_is_of_its_publisher(payload, finding):
     """As RabbitMQ 3 delivers what a session of level 3 was subscribed to before its break."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 1)
+    capture, publisher, subscriber = routed(1)
     _pass(publisher, subscriber, b"1", 1)
     subscriber.send(C2S, packets.unsubscribe(9, b"#"))
     subscriber.send(S2C, packets.unsuback(9))
@@ -416,8 +413,7 @@ def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one
 
 def test_message_released_behind_a_later_one_waits_behind_it():
     """The window is full with the later one, and the client answers nothing."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 1)
+    capture, publisher, subscriber = routed(1)
     _pass(publisher, subscriber, b"1", 1)
     publisher.publish(C2S, b"t", b"2", 2, 2)
     _exchange(publisher, C2S, b"3", 3)
@@ -429,8 +425,7 @@ def test_message_released_behind_a_later_one_waits_behind_it():
 
 def test_equal_values_released_behind_later_ones_are_all_there():
     """The broker passes on what is of QoS 2 when it is released, all of it at QoS 1."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 1)
+    capture, publisher, subscriber = routed(1)
     for number, value in enumerate((b"30", b"31", b"31", b"30"), 1):
         _exchange(publisher, C2S, value, number, after_ms=800)
         if number != 3:  # it is lost
@@ -450,8 +445,7 @@ def test_equal_values_released_behind_later_ones_are_all_there():
 @pytest.mark.parametrize("after_ms", [1, 9000])
 def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms):
     """A broker passes a message of QoS 2 on when it is released."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#")
+    capture, publisher, subscriber = routed()
     publisher.publish(C2S, b"t", b"message 1", 2, 1)
     capture.now += after_ms * 1000
     subscriber.subscribe(b"+", packet_id=2)
@@ -463,8 +457,7 @@ def test_copy_for_a_subscription_that_begins_meanwhile_is_no_duplicate(after_ms)
 
 def test_copies_for_overlapping_subscriptions_have_no_order_among_them():
     """RabbitMQ has a queue for each QoS of a client, and each keeps the order."""
-    capture, publisher, subscriber = connected(b"pub", b"sub")
-    subscriber.subscribe(b"#", 0)
+    capture, publisher, subscriber = routed(0)
     subscriber.subscribe(b"+", 1, packet_id=2)
     for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
         publisher.publish(C2S, b"t", payload)

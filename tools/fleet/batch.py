@@ -39,10 +39,9 @@ class BadInput(Exception):
 
 @dataclass(frozen=True)
 class Wish:
-    """How to audit and what to tell of it; see `cli.audit`.
+    """How to audit and what to tell of it, as the options of `cli.audit` with these names.
 
-    `since` is the folder of an earlier audit to compare with, `limits` {finding: how many are
-    no reason for exit code 1}; for each of the others `alert`, a command of the shell, is run.
+    `limits`: {finding: how many are no reason for exit code 1}.
     """
 
     options: dict = field(default_factory=dict)
@@ -70,15 +69,16 @@ def _once(folder, out, wish, told):
     console = Console(stderr=True, highlight=False)
     _show(console, result, wish.limits)
     show_rest(console, result.folder)
+    rest = ""
     if result.folder != out:
         # The tables of the audit before stay: there is nothing that could take their place.
         tables.discard(out)
-        text = "no MQTT packet in %s: check --ports and the captures; %s is left as it was"
-        print(text % (folder, out), file=sys.stderr)
-        return BAD_INPUT
-    console.print("report: %s" % (out / "report.html"), soft_wrap=True)
+        rest = "; %s is left as it was" % out
+    else:
+        console.print("report: %s" % (out / "report.html"), soft_wrap=True)
     if not result.rows["packets"]:
-        print("no MQTT packet in %s: check --ports and the captures" % folder, file=sys.stderr)
+        text = "no MQTT packet in %s: check --ports and the captures%s"
+        print(text % (folder, rest), file=sys.stderr)
         return BAD_INPUT
     over = too_many(result.findings, wish.limits)
     if wish.alert:
@@ -115,7 +115,10 @@ def audit(folder, out, wish=Wish()):
     from .spark import engine, job
 
     _check(folder, out)
-    before = _earlier(wish.since) if wish.since else None
+    try:
+        before = collect.earlier(wish.since) if wish.since else None
+    except collect.NoAudit as error:
+        raise BadInput("--since: %s" % error)
 
     def report(result, folder):
         data = collect.collect(folder, result, before, wish.limits)
@@ -133,13 +136,6 @@ def audit(folder, out, wish=Wish()):
             raise BadInput(str(error)) from None
         out.mkdir(parents=True, exist_ok=True)
         return job.run(spark, folder, out, job.Options(**wish.options), step, report)
-
-
-def _earlier(since):
-    try:
-        return collect.earlier(since)
-    except collect.NoAudit as error:
-        raise BadInput("--since: %s" % error)
 
 
 @contextlib.contextmanager
@@ -175,9 +171,8 @@ def read_limits(texts):
         wanted = name.strip().lower()
         found = [one for one in known if one.lower().startswith(wanted)] if wanted else []
         if len(found) != 1 or not re.fullmatch("[0-9]{1,15}", number.strip()):
-            raise BadInput(
-                "--allow %s: write NAME=NUMBER, NAME one of: %s" % (text, ", ".join(known))
-            )
+            what = "--allow %s: write NAME=NUMBER, NAME one of: %s"
+            raise BadInput(what % (text, ", ".join(known)))
         limits[found[0]] = int(number)
     return limits
 

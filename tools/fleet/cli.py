@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import math
 import re
 import sys
 import traceback
@@ -13,25 +12,47 @@ import click
 _YEAR_S = 366 * 86_400
 
 
-class _Number(click.FloatRange):
-    """A number in a range, which `nan` is not."""
-
-    def convert(self, value, param, ctx):
-        found = super().convert(value, param, ctx)
-        if math.isnan(found):
-            self.fail("%r is no number" % value, param, ctx)
-        return found
+def _text(text):
+    # Of a variable that is not set, a shell makes an empty text.
+    return _checked(text, text.strip(), "is empty")
 
 
-class _Memory(click.ParamType):
-    """As Java takes it: a number and its unit."""
+def _ports(text):
+    for one in text.split(","):
+        is_port = re.fullmatch(r"\s*[0-9]{1,5}\s*", one) and 0 < int(one) < 65536
+        _checked(text, is_port, "%r is no TCP port: write 1883, or 1883,1884" % one)
+    return text
 
-    name = "size"
 
-    def convert(self, value, param, ctx):
-        if not re.fullmatch(r"[1-9][0-9]*[kmgt]", value, re.IGNORECASE):
-            self.fail("%r: write it as 3g or 900m" % value, param, ctx)
-        return value
+def _filter(text):
+    from .mqtt import is_filter
+
+    what = "%r is no filter of MQTT: + and # stand for whole levels, # is the last" % text
+    return _checked(text, is_filter(text), what)
+
+
+def _seconds(text):
+    is_good = re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
+    what = "%s is no number in the range from 1 to %d" % (text, _YEAR_S)
+    return float(_checked(text, is_good, what))
+
+
+def _memory(text):
+    is_good = re.fullmatch(r"[1-9][0-9]*[kmgt]", text, re.IGNORECASE)  # as Java takes it
+    return _checked(text, is_good, "%r: write it as 3g or 900m" % text)
+
+
+def _checked(text, is_good, what):
+    if not is_good:
+        raise click.BadParameter(what)
+    return text
+
+
+def _option(name, told, **more):
+    return click.option(name, help=told, show_default="default" in more, **more)
+
+
+_PORTS = _option("--ports", "TCP ports of MQTT.", default="1883", type=_ports, metavar="TEXT")
 
 
 @click.group()
@@ -40,20 +61,18 @@ def cli():
 
 
 @cli.command()
-@click.argument("captures", type=click.Path())
-@click.option("--out", type=click.Path(file_okay=False), help="Folder for tables and report.")
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
-@click.option("--whole-files", is_flag=True, help="Every file holds whole connections (faster).")
-@click.option("--exempt", multiple=True, metavar="FILTER", help="Topics without order.")
-@click.option("--counter", multiple=True, metavar="FIELD", help="JSON field that counts readings.")
-@click.option("--since", type=click.Path(file_okay=False), help="--out of an earlier audit.")
-@click.option("--allow", multiple=True, metavar="NAME=NUMBER", help="So many are no failure.")
-@click.option("--alert", metavar="COMMAND", help="Run for each finding, which it gets as JSON.")
-@click.option("--every", type=_Number(1, _YEAR_S), help="Seconds; again when files changed.")
-@click.option("--master", help="Spark master; default local[*].")
-@click.option(
-    "--memory", default="3g", show_default=True, type=_Memory(), help="Memory of Spark's driver."
-)
+@click.argument("captures", type=_text)
+@_option("--out", "Folder for tables and report.", type=click.Path(file_okay=False))
+@_PORTS
+@_option("--whole-files", "Every file holds whole connections (faster).", is_flag=True)
+@_option("--exempt", "Topics without order.", type=_filter, multiple=True, metavar="FILTER")
+@_option("--counter", "JSON field that counts readings.", multiple=True, metavar="FIELD")
+@_option("--since", "--out of an earlier audit.", type=_text, metavar="DIRECTORY")
+@_option("--allow", "So many are no failure.", multiple=True, metavar="NAME=NUMBER")
+@_option("--alert", "Run for each finding, which it gets as JSON.", type=_text, metavar="COMMAND")
+@_option("--every", "Seconds; again when files changed.", type=_seconds, metavar="SECONDS")
+@_option("--master", "Spark master; default local[*].")
+@_option("--memory", "Memory of Spark's driver.", default="3g", type=_memory, metavar="SIZE")
 def audit(
     captures, out, ports, whole_files, exempt, counter, since, allow, alert, every, master, memory
 ):
@@ -67,11 +86,8 @@ def audit(
     from . import batch
     from .places import place
 
-    if out is None:
+    if not (out or "").strip():
         raise click.UsageError("where to? OUT=folder (--out folder)")
-    _check_ports(ports)
-    _check_texts(captures=captures, out=out, since=since, alert=alert)
-    _check_filters(exempt)
     with _verdict_or_reason():
         options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
         options |= {"counters": counter} if counter else {}
@@ -97,41 +113,16 @@ def _verdict_or_reason():
     sys.exit(batch.BAD_INPUT)
 
 
-def _check_ports(ports):
-    for port in ports.split(","):
-        if not re.fullmatch(r"\s*[0-9]{1,5}\s*", port) or not 0 < int(port) < 65536:
-            text = "%r is no TCP port: write 1883, or 1883,1884" % port
-            raise click.BadParameter(text, param_hint="--ports")
-    return {int(port) for port in ports.split(",")}
-
-
-def _check_texts(**texts):
-    # Of a variable that is not set, a shell makes an empty text.
-    for name, text in texts.items():
-        if text is not None and not text.strip():
-            hint = name.upper() if name in ("captures", "folder", "source") else "--" + name
-            raise click.BadParameter("is empty", param_hint=hint)
-
-
-def _check_filters(filters):
-    from .mqtt import is_filter
-
-    for one in filters:
-        if not is_filter(one):
-            text = "%r is no filter of MQTT: + and # stand for whole levels, # is the last" % one
-            raise click.BadParameter(text, param_hint="--exempt")
-
-
 @cli.command()
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--ports", default="1883", show_default=True, help="TCP ports of MQTT.")
+@_PORTS
 def decode(folder, out, ports):
     """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
     from .capture import files
     from .convert import convert
 
-    numbers = _check_ports(ports)
+    numbers = {int(port) for port in ports.split(",")}
     if out.resolve().is_relative_to(folder.resolve()):
         raise click.BadParameter("must not be in the folder with the captures", param_hint="--out")
     gc.disable()  # there is none, and all connections so far would be looked through for it

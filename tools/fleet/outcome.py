@@ -16,13 +16,11 @@ _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 
 @dataclass
 class Result:
-    """Rows of each table, what is a finding: {what: how many}, and what `report.facts` told.
+    """Rows of each table, what is a finding: {what: how many}, what the report's parts told, and
+    the folder that the tables are in."""
 
-    `folder`: where the tables are.
-    """
-
-    rows: dict = field(default_factory=dict)
-    findings: dict = field(default_factory=dict)
+    rows: dict
+    findings: dict
     facts: dict = field(default_factory=dict)
     folder: Any = None
 
@@ -59,6 +57,11 @@ def is_known(table):
     return pc.not_equal(table["sure"], "not_knowable")
 
 
+def is_counted(losses):
+    """For each row: known, and not at QoS 0, which allows it."""
+    return pc.and_(is_known(losses), pc.greater(losses["qos"], 0))
+
+
 def missing(gaps):
     """The rows of the table `gaps` that are findings."""
     return gaps.filter(pc.invert(pc.is_in(gaps["kind"].cast("string"), pa.array(_PASSED_OVER))))
@@ -67,7 +70,7 @@ def missing(gaps):
 # {table: {what: how much of it}}
 _COUNTERS: dict[str, dict] = {
     "violations": {"violations": len},
-    "losses": {"lost": lambda t: _sum(t["messages"], pc.greater(t["qos"], 0), is_known(t))},
+    "losses": {"lost": lambda t: _sum(t["messages"], is_counted(t))},
     # Rows about the capture accuse nobody: they say why less could be judged.
     "findings": {"troubles": lambda t: _sum(1, pc.not_equal(t["about"], "capture"), is_known(t))},
     "sequences": {

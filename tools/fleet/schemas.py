@@ -21,6 +21,8 @@ _TYPES = {
 
 def _schema(text):
     # Names with a comma between have the same meaning; a line that begins with a blank goes on.
+    # All tables begin with `site`, which `packets` explains.
+    text = text if "\nsite " in text else "site text as in `packets`" + text
     fields = []
     for line in re.sub(r"\n +", " ", text.strip()).splitlines():
         names, kind, *meaning = line.split(" ", 2)
@@ -87,7 +89,6 @@ CODED_PACKETS = pa.schema([CODED_EVENTS.field(name) for name in PACKETS.names])
 # Every PUBLISH once, however often it was sent: what `flows`, `sequences`, `losses`
 # and `readings` are made of.
 MESSAGES = _schema("""
-site text as in `packets`
 client_id text the client at the other end from the broker
 connection text that it was first sent on
 server text address and port of the broker there
@@ -132,7 +133,7 @@ sequence int64 sequence number in the envelope
 
 # What a client had subscribed to, and when.
 SUBSCRIPTIONS = _schema("""
-site,client_id text as in `packets`
+client_id text as in `packets`
 connection text of the SUBACK; who it was, where the id does not tell
 server text address and port of the broker there
 filter text of the SUBSCRIBE
@@ -159,7 +160,6 @@ gap_ends times
 
 # Wills that the broker may have published.
 WILLS = _schema("""
-site text as in `packets`
 client_id text whose will it is
 connection text as in `packets`
 topic text of the will
@@ -172,7 +172,6 @@ is_due bool had the broker to publish it then
 
 # What `routes` finds for one subscriber, topic and QoS; joined into `sequences`.
 ROUTES = _schema("""
-site text as in `packets`
 client_id text the subscriber
 topic text of the PUBLISH
 qos int8 as delivered
@@ -187,7 +186,6 @@ times_dup connections puback pubrec pubrel pubcomp answer_ms complete_ms is_comp
 FLOWS = pa.schema([MESSAGES.field(name) for name in _FLOWS.split()])
 
 CONNECTIONS = _schema("""
-site text as in `packets`
 capture text file it begins in
 connection text as in `packets`
 client_id text null when CONNECT was not captured
@@ -215,7 +213,7 @@ missing_bytes int64 in these gaps
 """)
 
 KEEPALIVE = _schema("""
-site,client_id,connection text as in `packets`
+client_id,connection text as in `packets`
 start time of the connection
 keep_alive_s int32 0: none asked for
 longest_silence_s float64 between two packets of the client
@@ -226,7 +224,6 @@ ping_ms float64 median time from PINGREQ to PINGRESP
 """)
 
 VIOLATIONS = _schema("""
-site text as in `packets`
 requirement text id of the statement broken (docs/requirements.tsv)
 by text `client` or `broker`
 client_id text of the connection it was seen on
@@ -243,7 +240,6 @@ why text in one sentence, why it is that sure
 """)
 
 FINDINGS = _schema("""
-site text as in `packets`
 finding text its name (fleet-verdicts.md)
 about text `client`, `broker` or `capture`: whom it concerns
 client_id text null where it is not known
@@ -258,7 +254,7 @@ detail text what was seen
 """)
 
 SEQUENCES = _schema("""
-site,client_id,direction text as in `packets`
+client_id,direction text as in `packets`
 topic text of the PUBLISH
 qos int8 of the PUBLISH
 messages int64 different messages
@@ -279,7 +275,6 @@ latency_max_ms float64 slowest
 """)
 
 LOSSES = _schema("""
-site text as in `packets`
 kind text `never_seen`, `not_delivered` or `unexplained`
 client_id text who did not get it; null for `never_seen`
 published_by text the device of a reading, else the client; null: not known
@@ -302,7 +297,6 @@ evidence text in one sentence, why it is that sure
 """)
 
 CAUSES = _schema("""
-site text as in `packets`
 cause text its name (fleet-verdicts.md)
 why text what happened, in one sentence
 advice text what to do
@@ -316,7 +310,6 @@ last_seen time the last one
 """)
 
 READINGS = _schema("""
-site text as in `packets`
 device text client id in the envelope
 boot int64 boot counter
 stream int16 series that `sequence` counts
@@ -337,7 +330,6 @@ values values kind and value (docs/reference/readings.md)
 """)
 
 CAPTURES = _schema("""
-site text as in `packets`
 capture text file name under the audited folder
 counter text what was counted, or `error`
 count int64 how many
@@ -345,17 +337,14 @@ offset int64 byte of the (unpacked) file, for errors
 detail text the error
 """)
 
-GAPS = pa.schema(
-    [
-        *(PACKETS.field(name) for name in "site capture offset connection client_id".split()),
-        *(PACKETS.field(name) for name in ("direction", "ts")),
-        pa.field("kind", pa.string(), metadata={"comment": "what was found instead of packets"}),
-        pa.field("bytes", pa.int64(), metadata={"comment": "missing, or not understood"}),
-    ]
-)
+_FOUND = """
+kind text what was found instead of packets
+bytes int64 missing, or not understood
+"""
+_WHERE = "site capture offset connection client_id direction ts".split()
+GAPS = pa.schema([*map(PACKETS.field, _WHERE), *list(_schema(_FOUND))[1:]])
 
 DEVICES = _schema("""
-site text as in `packets`
 client_id text null: all whose CONNECT was not captured
 state text `losing`, `faulty`, `unsteady` or `well`
 why text what is wrong, in words; null when nothing is
@@ -390,9 +379,8 @@ latency_p95_ms float64 95 % are not slower
 """)
 
 # The tables that an audit writes, by name.
-TABLES = {
-    **{"packets": PACKETS, "devices": DEVICES, "connections": CONNECTIONS, "flows": FLOWS},
-    **{"sequences": SEQUENCES, "violations": VIOLATIONS, "findings": FINDINGS},
-    **{"keepalive": KEEPALIVE, "readings": READINGS, "losses": LOSSES, "gaps": GAPS},
-    **{"captures": CAPTURES, "causes": CAUSES},
-}
+_NAMES = """
+packets devices connections flows sequences violations findings keepalive readings losses gaps
+captures causes
+"""
+TABLES: dict[str, pa.Schema] = {name: globals()[name.upper()] for name in _NAMES.split()}

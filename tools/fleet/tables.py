@@ -95,15 +95,13 @@ def plain(table, schema):
 
 def _typed(table, schema):
     # Types of the schema, but dictionaries of strings stay what they are.
-    arrays = [(table[field.name], field.type) for field in schema]
-    arrays = [one if _is_coded(one) else one.cast(kind) for one, kind in arrays]
-    return pa.table(arrays, names=schema.names)
+    def typed(column, kind):
+        # Parquet cannot write a dictionary that holds a null.
+        is_coded = pa.types.is_dictionary(column.type)
+        is_coded = is_coded and not any(one.dictionary.null_count for one in column.chunks)
+        return column if is_coded else column.cast(kind)
 
-
-def _is_coded(column):
-    # Parquet cannot write a dictionary that holds a null.
-    is_dictionary = pa.types.is_dictionary(column.type)
-    return is_dictionary and not any(one.dictionary.null_count for one in column.chunks)
+    return pa.table({field.name: typed(table[field.name], field.type) for field in schema})
 
 
 def _by_folder(table, day_column):
@@ -182,22 +180,25 @@ def publish(out, told, report=None):
     tables of an earlier audit stay, and these where they were written (`Result.folder`).
     """
     out, fresh = place(out), place(out) / FRESH
-    rows, counts, files = Counter(), Counter(), set()
-    result = outcome.Result(folder=out)
+    rows, counts, files, facts = Counter(), Counter(), set(), {}
     for one in told:
         rows.update(one["rows"])
         counts.update(one["counts"])
         files |= {"%s/%s" % (name, path) for name in one["files"] for path in one["files"][name]}
-        result.facts.update(one.get("facts", {}))
+        facts |= one.get("facts", {})
     fresh.mkdir(parents=True, exist_ok=True)
     for path, name, *_ in places.files(fresh):
         if name not in files:  # of a task that failed
             _remove(path)
     for name, schema in schemas.TABLES.items():
         if not rows[name]:
-            _write_empty(fresh / name, schema, name in DAY_COLUMNS)
-    result.rows = {name: rows[name] for name in schemas.TABLES}
-    result.findings = outcome.findings(counts)
+            # A file without rows, so that the folder shows the table's columns.
+            day = [pa.field("day", pa.date32())] if name in DAY_COLUMNS else []
+            (fresh / name).mkdir(parents=True, exist_ok=True)
+            shown = pa.schema([*schema, *day]).empty_table()
+            _write(shown, fresh / name / "empty.parquet", schema)
+    found = {name: rows[name] for name in schemas.TABLES}
+    result = outcome.Result(found, outcome.findings(counts), facts, out)
     if not rows["packets"] and places.files(out / "packets"):
         result.folder = fresh
         return result
@@ -206,14 +207,6 @@ def publish(out, told, report=None):
         _replace(fresh / name, out / name)
     discard(out)
     return result
-
-
-def _write_empty(folder, schema, has_day):
-    # A file without rows, so that the folder shows the table's columns.
-    shown = schema.append(pa.field("day", pa.date32())) if has_day else schema
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = shown.remove_metadata().empty_table()
-    _write(rows, folder / "empty.parquet", schema)
 
 
 def _replace(fresh, target):

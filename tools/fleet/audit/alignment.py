@@ -69,12 +69,9 @@ def align(sent, got_hash, got_ts):
         chain = _chain(some, got, sent, got_hash, got_ts, is_latest=True)
         if any(sent.waits[at] > 0 for at in some):
             other = _chain(some, got, sent, got_hash, got_ts, is_latest=False)
-            chain = min(
-                (chain, other),
-                key=lambda one: sent.missing(
-                    some, {m: got_ts[at] for at, m in one.items()}, behind
-                ),
-            )
+            both = [{m: got_ts[at] for at, m in one.items()} for one in (chain, other)]
+            missing, less = (sent.missing(some, when, behind) for when in both)
+            chain = other if less < missing else chain
         for at, message in chain.items():
             found[at] = message
     _prefer(sent, found)

@@ -8,7 +8,7 @@ closes after one and a half keep alive times.
 
 import numpy as np
 
-from ..columns import SET_US
+from ..columns import SET_US, over
 from .messages import GRACE_US
 from .rows import FAR, TYPES
 from .sessions import allowed_silence_us
@@ -50,8 +50,6 @@ class Clock:
         closes = np.where(keep_alive_s > 0, closes, FAR)
         found = np.flatnonzero(silence > closes[connection])
         # What the capture missed was no silence.
-        if not len(found):
-            return found, found
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
         # The server did not close, and in all that time said nothing either.
         found = found[~self._is_closed(sessions, at[before[found]], at[place[found]])]
@@ -65,9 +63,8 @@ class Clock:
         # Did the server end the connection behind row `before`, and say nothing behind `row`?
         # Behind its client's goodbye it ends nothing.
         rows, at = self._rows, self._at
-        last = np.full(len(rows.client_of), -1)
         mine = at[rows.direction[at] == 1]
-        last[rows.connection[mine]] = mine
+        last = over(np.maximum, len(rows.client_of), rows.connection[mine], mine, -1)
         bye = np.where(sessions.at_goodbye(rows.direction, 0) == 1, sessions.goodbye_row, -1)
         connection = rows.connection[row]
         return (bye[connection] > before) & (last[connection] < row)

@@ -6,27 +6,12 @@ import pyarrow as pa
 from ..columns import whole
 
 BINARY = 0x75  # magic byte of our own envelopes; of JSON: `counted.MAGIC`
-_HEADER = np.dtype(
-    [
-        ("magic", "u1"),
-        ("version", "u1"),
-        ("firmware", ">u2"),
-        ("boot", ">u4"),
-        ("sequence", ">u4"),
-        ("uptime_s", ">u4"),
-        ("stream", "u1"),
-        ("count", "u1"),
-        ("device", "S23"),
-    ]
-)
+_FIELDS = "magic version firmware boot sequence uptime_s stream count device".split()
+_HEADER = np.dtype(list(zip(_FIELDS, "u1 u1 >u2 >u4 >u4 >u4 u1 u1 S23".split(), strict=True)))
 _NUMBERS = ("boot", "stream", "sequence")  # that tell one of a device from the others
-_LAYOUT = np.dtype(
-    [
-        *_HEADER.descr,
-        ("values", [("kind", "u1"), ("value", ">i4")], 8),
-        ("time", ">u4"),  # here when all values are used; see measured()
-    ]
-)
+_VALUES = ("values", [("kind", "u1"), ("value", ">i4")], 8)
+# The time is here when all values are used; see measured().
+_LAYOUT = np.dtype([*_HEADER.descr, _VALUES, ("time", ">u4")])
 
 
 def unpack(envelopes, index=None):

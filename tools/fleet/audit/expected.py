@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ..columns import over, runs
+from ..columns import marked, over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, alike, expanded, grouped
@@ -82,17 +82,14 @@ class Expected:
         published, facts = self._published, self._facts
         elsewhere = spans.server[own] != published.server[message]
         elsewhere &= published.server[message] != UNKNOWN
-        drop = np.zeros(len(pair), bool)
         # Mostly all that a subscriber gets on a topic is of one server.
         some = np.flatnonzero((np.bincount(pair, elsewhere) > 0)[pair])
         # What a bridge published here itself is a copy of what came to its other end, too.
-        drop[some] = self._is_copied(pair[some], message[some], elsewhere[some])
-        if spans.is_own_excluded.any():
-            drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
-        if drop.any():
-            own, pair, message, elsewhere = (
-                values[~drop] for values in (own, pair, message, elsewhere)
-            )
+        copied = some[self._is_copied(pair[some], message[some], elsewhere[some])]
+        drop = marked(len(pair), copied)
+        drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
+        columns = own, pair, message, elsewhere
+        own, pair, message, elsewhere = (values[~drop] for values in columns)
         row = published.row[message]
         sent, accepted = published.sent[message], published.accepted[message]
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
@@ -120,10 +117,10 @@ class Expected:
         busy = np.zeros(len(due), bool)
         busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until, expires)[at])
         # Of these nobody knows what else the client had asked for.
-        due &= ~implied | self._is_plain(own, row, elsewhere)
-        stuck, full, assumed = (
-            accepted > since[own] for since in (spans.stuck, spans.full, spans.assumed)
-        )
+        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
+        due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))
+        since = spans.stuck, spans.full, spans.assumed
+        stuck, full, assumed = (accepted > one[own] for one in since)
         if self._is_group:
             # Each member may be the one, and must have had the time.
             value = grouped(pair, message)
@@ -139,11 +136,6 @@ class Expected:
             "subscribed": ~spans.is_implied[own],
             "is_spare": (sent <= spans.begin[own]) | (sent >= spans.end[own]),
         }
-
-    def _is_plain(self, own, row, elsewhere):
-        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
-        facts = self._facts
-        return ~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0)
 
     def _is_copied(self, pair, message, elsewhere):
         # Two brokers, and a bridge that publishes on one what was published on the other: each
@@ -233,12 +225,11 @@ class Expected:
 def _laid(inside, *others):
     # The columns of all of them behind each other.  What others do not say is not so: their
     # messages are those that a subscriber may have got, and need not.
-    return {
-        name: np.concatenate(
-            [values] + [one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others]
-        )
-        for name, values in inside.items()
-    }
+    def laid(name, values):
+        rest = (one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others)
+        return np.concatenate([values, *rest])
+
+    return {name: laid(name, values) for name, values in inside.items()}
 
 
 def _counted(group, mask):

@@ -105,9 +105,8 @@ class _Ends:
         self.said = rows.connections_with(mine)  # has the client said anything
         self._goodbyes = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
         self.closed = sessions.at_goodbye(rows.ts, FAR)
-        self.closer, self.reason = (
-            sessions.at_goodbye(one, -1) for one in (rows.direction, rows.reason_code)
-        )
+        self.closer = sessions.at_goodbye(rows.direction, -1)
+        self.reason = sessions.at_goodbye(rows.reason_code, -1)
 
     def is_closed_by_client(self, connection, until):
         """Has the client closed its side as well, before that time?"""
@@ -197,9 +196,8 @@ def _sockets_left(rows, ends, found):
 def _sessions_not_kept(rows, sessions, flows, ends, found):
     # Of a client that has asked for nothing and was sent nothing there is nothing to keep but
     # the ids of QoS 2 that the broker has answered, and some brokers keep that not.
-    asks = (rows.kind == TYPES["SUBSCRIBE"]) | (
-        (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
-    )
+    asks = (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
+    asks |= rows.kind == TYPES["SUBSCRIBE"]
     holds = np.zeros(len(rows.client_of) + 1, np.int64)
     holds[1:][rows.connection[asks]] = 1
     is_held = (flows.stage_row["pubrec"] < FAR) & ~flows.is_complete

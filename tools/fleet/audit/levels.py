@@ -55,8 +55,7 @@ def _at_5(rows, index):
 
 def _decided(connection, count, is_5, is_4, may_be_5):
     # The level of each packet's connection, -1 where nothing tells.
-    above, below, seeming = (
-        np.bincount(connection[mask], minlength=count) for mask in (is_5, is_4, may_be_5)
-    )
+    masks = is_5, is_4, may_be_5
+    above, below, seeming = (np.bincount(connection[one], minlength=count) for one in masks)
     is_5 = (below == 0) & ((above > 0) | (seeming >= _FEW))
     return np.select([is_5, (below > 0) & (above == 0)], [5, 4], -1)[connection]

@@ -84,8 +84,10 @@ class Matches:
         return result
 
     def _align(self, expected, delivered, is_slow, is_mixed):
-        # Each QoS keeps an order of its own: what is of QoS 2 waits for PUBREL.
-        mine, theirs = (_lanes(one, is_mixed) for one in (delivered, expected))
+        # Each QoS keeps an order of its own, where it tells anything: what is of QoS 2 waits for
+        # PUBREL.
+        both = ((one.pair, one.qos) for one in (delivered, expected))
+        mine, theirs = (pair * 4 + np.where(is_mixed[pair], 0, qos) for pair, qos in both)
         here = np.flatnonzero(is_slow[delivered.pair])
         here = here[np.argsort(mine[here], kind="stable")]
         there = np.flatnonzero(is_slow[expected.pair])
@@ -108,7 +110,11 @@ class Matches:
         ts = delivered.ts[got]
         columns = (self.groups, times, expected.gone, expected.is_spare, expected.is_repeated)
         values, when, gone, *flags = (one[sent].tolist() for one in columns)
-        waits = _waits(expected, sent)
+        # Until when each may have waited in the broker, as its subscriber left others unanswered;
+        # 0: it had to come, -1: it had not.
+        until = np.minimum(expected.until[sent], expected.gone[sent])
+        waits = np.where(expected.is_stuck[sent], until, 0)
+        waits[~expected.is_due[sent]] = -1
 
         def laid():
             messages = Messages(values, when, gone, waits.tolist(), *flags)
@@ -136,8 +142,7 @@ class Matches:
     def _sum(self, expected, delivered, groups, number, pairs):
         self.is_got = marked(len(expected.pair), self.entry[self.entry >= 0])
         hit = np.flatnonzero((self.entry >= 0) & (delivered.qos > 0))
-        self.when = np.full(len(expected.pair), FAR)
-        self.when[self.entry[hit]] = delivered.ts[hit]
+        self.when = over(np.minimum, len(expected.pair), self.entry[hit], delivered.ts[hit], FAR)
         first = over(np.minimum, number, groups, expected.ts, FAR)
         rest = (self.entry < 0) & ~delivered.retain
         sent_before = first[self.group] < delivered.ts + EARLY_US
@@ -173,13 +178,6 @@ def _missing(expected, sent, entry):
     return int(expected.is_due[np.setdiff1d(sent, entry)].sum())
 
 
-def _waits(expected, sent):
-    # Until when each may have waited in the broker, as its subscriber left others unanswered; 0:
-    # it had to come, -1: it had not.
-    until = np.minimum(expected.until[sent], expected.gone[sent])
-    return np.where(expected.is_due[sent], np.where(expected.is_stuck[sent], until, 0), -1)
-
-
 def _is_lagging(sent_ts, match, got_ts):
     # For each message that was left out: had the next one that came waited in the broker?
     wait = np.zeros(len(sent_ts), np.int64)
@@ -189,11 +187,6 @@ def _is_lagging(sent_ts, match, got_ts):
     place = np.where(came, np.arange(len(came)), len(came))
     behind = np.minimum.accumulate(place[::-1])[::-1]
     return ~came & (np.append(wait, 0)[behind] >= PAUSE_US)
-
-
-def _lanes(some, is_mixed):
-    # A number for each pair and QoS; for pairs where QoS tells nothing it is one.
-    return some.pair * 4 + np.where(is_mixed[some.pair], 0, some.qos)
 
 
 def _ranked(group):

@@ -37,18 +37,15 @@ class Gaps:
         self._end = np.flatnonzero(rows.kind == TYPES["GAP"])
         self._begin = np.array([self._before(rows, one) for one in self._end.tolist()], np.int64)
         # starts[p], ends[p]: how many gaps begin, end, in the rows before p.
-        self._starts, self._ends = (
-            np.cumsum(np.bincount(at + 1, minlength=len(rows) + 1))
-            for at in (self._begin, self._end)
-        )
+        both, size = (self._begin, self._end), len(rows) + 1
+        self._starts, self._ends = (np.cumsum(np.bincount(at + 1, None, size)) for at in both)
 
     @staticmethod
     def _before(rows, at):
         first = rows.first_of[rows.connection[at]]
         # The end of a stream tells of bytes that are missing before it.
-        same = np.flatnonzero(
-            rows.is_packet[first:at] & (rows.direction[first:at] == rows.direction[at])
-        )
+        is_same = rows.direction[first:at] == rows.direction[at]
+        same = np.flatnonzero(rows.is_packet[first:at] & is_same)
         return first + same[-1] if len(same) else first
 
     def times(self, rows):
@@ -193,7 +190,9 @@ class Flows:
         self.sent = 1 + self._total(repeats)
         firsts = marked(len(self.row), first)
         self.dups = self._total((repeats | firsts) & rows.dup[self.row])
-        self.is_moved = self._moved()
+        publish = np.flatnonzero(self.kind == PUBLISH)
+        where = rows.connection[self.row[publish]]
+        self.is_moved = marked(len(self.row), publish[1:][where[1:] != where[:-1]])
         self.moves = self._total(repeats & self.is_moved)
         refused = self._total(own & self._is_refusal()) > 0
         self.is_refused = refused | (self._total(own & self._is_refusal(PUBACK)) > 0)
@@ -215,13 +214,6 @@ class Flows:
         # Of each flow, of how many of its packets.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
 
-    def _moved(self):
-        publish = np.flatnonzero(self.kind == PUBLISH)
-        connection = self.rows.connection[self.row[publish]]
-        moved = np.zeros(len(self.row), bool)
-        moved[publish[1:]] = connection[1:] != connection[:-1]
-        return moved
-
     def _next_row(self, last):
         # Where the same id begins its next message in this session, else the client's end.
         result = last.copy()
@@ -234,12 +226,9 @@ class Flows:
     def is_near_publish(self, place):
         """For these packets: does a PUBLISH of their id follow closely, out of order?"""
         publish = np.flatnonzero(self.kind == PUBLISH)
-        if not len(publish):
-            return np.zeros(len(place), bool)
-        behind = np.searchsorted(publish, place)
-        after = publish[np.minimum(behind, len(publish) - 1)]
+        after = np.append(publish, -1)[np.searchsorted(publish, place)]
         ts = self.rows.ts[self.row]
-        near = (behind < len(publish)) & (self.key[after] == self.key[place])
+        near = (after >= 0) & (self.key[after] == self.key[place])
         return near & (ts[after] - ts[place] < SWAPPED_US)
 
     def states(self, sessions):
@@ -357,15 +346,12 @@ def _milliseconds(begin, end):
 def may_be_repeat(rows, sessions, gaps, at):
     """Of first PUBLISHes: is it marked as a repeat, of what may have been sent where nothing was
     captured?"""
-    result = rows.dup[at]
-    if not result.any():
-        return result
     connection = rows.connection[at]
     since = sessions.first_rows()[connection]
     is_whole = sessions.is_known[connection] & ~gaps.any_since(since, at)
     # A connection that breaks may take the first PUBLISH with it before it is captured.
     is_whole &= sessions.is_after_goodbye[rows.direction[at], connection]
-    return result & ~is_whole
+    return rows.dup[at] & ~is_whole
 
 
 def _is_sent_before(rows, sessions, gaps, flows):
@@ -373,26 +359,19 @@ def _is_sent_before(rows, sessions, gaps, flows):
     # have been left open.
     row = flows.publish_row
     mask = may_be_repeat(rows, sessions, gaps, row)
-    if not mask.any():
-        return mask
     is_open = ~mask & ~flows.is_complete
     payload = rows.payload_hash[row]
     some = np.flatnonzero(mask | (is_open & np.isin(payload, payload[mask])))
     same = grouped(*(getattr(rows, name)[row[some]] for name in IDENTITY))
     is_open = is_open[some]
     first = over(np.minimum, len(some), same[is_open], row[some[is_open]], FAR)
-    result = np.zeros(len(row), bool)
-    result[some] = mask[some] & (first[same] > row[some])
-    return result
+    return marked(len(row), some[mask[some] & (first[same] > row[some])])
 
 
 def _is_early(rows, sessions, at):
     # Of a client that talked before the capture began: what comes shortly behind its
     # first packet (it may be repeated, or overtaken), or is marked as a repeat.
-    is_unknown = ~sessions.is_known[rows.connection[at]]
-    if not is_unknown.any():
-        return is_unknown
     first = np.minimum.reduceat(rows.start_of, rows.connections_of[:-1])
     is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
     may_be = (is_close & rows.is_captured[at]) | rows.dup[at]
-    return may_be & is_unknown
+    return may_be & ~sessions.is_known[rows.connection[at]]

@@ -39,7 +39,11 @@ class Quota:
         self.direction = rows.direction[self.row]
         self.begin = rows.ts[self.row]
         # An id that is used anew ends what it was used for before.
-        end = np.minimum(flows.done_row, _next_rows(flows))[flow]
+        key = flows.key[flows.first]
+        same = np.flatnonzero(key[1:] == key[:-1])
+        end = flows.done_row.copy()
+        end[same] = np.minimum(end[same], flows.publish_row[same + 1])
+        end = end[flow]
         known = np.flatnonzero(end < FAR)
         known = known[rows.connection[end[known]] == self.connection[known]]
         self._answer_row, self.end = np.full((2, len(flow)), FAR)
@@ -50,19 +54,9 @@ class Quota:
         """Rows of PUBLISHes beyond what the receiver takes, where no bytes are missing."""
         limit = sessions.receive_max[self.connection, 1 - self.direction]
         # Begins and ends in their order; of one time the rows tell what came first.
-        order = np.lexsort(
-            (np.append(self.row, self._answer_row), np.append(self.begin, self.end - 1))
-        )
+        times = np.append(self.begin, self.end - 1)
+        order = np.lexsort((np.append(self.row, self._answer_row), times))
         count = at_once(self.connection * 2 + self.direction, *np.split(ranked(order), 2))
         at = np.flatnonzero((limit > 0) & (count > limit) & ~sessions.is_one_way[self.connection])
         row, connection = self.row[at], self.connection[at]
         return row[~gaps.any_since(rows.first_of[connection], row)]
-
-
-def _next_rows(flows):
-    # The PUBLISH that begins the next message of the same id; FAR behind the last.
-    key = flows.key[flows.first]
-    result = np.full(len(key), FAR)
-    same = np.flatnonzero(key[1:] == key[:-1])
-    result[same] = flows.publish_row[same + 1]
-    return result

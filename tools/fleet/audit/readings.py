@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
-from ..columns import begins, coded, factorized, over, runs, table
+from ..columns import begins, coded, factorized, marked, over, runs, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
@@ -17,10 +17,10 @@ from .rules import LOSSES
 from .traffic import flags, is_published
 
 # What `readings` reads of messages.
-COLUMNS = [
-    *("site", "client_id", "connection", "direction", "topic", "qos", "retain", "first_sent"),
-    *("times_sent", "times_dup", "gaps", "is_early", "envelope", "packet_id", "capture", "offset"),
-]
+COLUMNS = """
+site client_id connection direction topic qos retain first_sent times_sent times_dup gaps is_early
+envelope packet_id capture offset
+""".split()
 _COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and steps at all
 _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 
@@ -67,9 +67,7 @@ def _counting(messages):
     ones = np.bincount(owner[same & ((step == 1) | (step >= 1 << 31))], minlength=count)
     backs = np.bincount(owner[same & (step < 0)], minlength=count)
     is_good = (ones >= _COUNTING_PART * moves) & (moves >= _COUNTING_LEAST) & (backs == 0)
-    keep = np.ones(len(messages), bool)
-    keep[at] = is_good[series]
-    return messages.filter(pa.array(keep))
+    return messages.filter(pa.array(~marked(len(messages), at[~is_good[series]])))
 
 
 class _Keys:
@@ -112,7 +110,9 @@ def _readings(messages, keys, published, order, first, sent):
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
     # What the broker has kept it sends anew upon each subscription.
     is_repeat |= flags(messages["retain"])[order]
-    taker = _takers(messages)[order]
+    # A number for each client and topic: devices may publish a reading on several.
+    topic, topics = dictionary(messages["topic"])
+    taker = (clients(messages)[0] * (len(topics) + 1) + topic + 1)[order]
     delivered = _most(taker, group, ~published, len(first))
     anew = _most(taker, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
@@ -135,21 +135,9 @@ def _readings(messages, keys, published, order, first, sent):
     return table(columns, schemas.READINGS, rows)
 
 
-def _only(mask, first):
-    # Of each reading: is the mask set for all of its messages?
-    return np.logical_and.reduceat(mask, first) if len(first) else mask
-
-
 def _least(values, group):
     # Of each reading, over its messages (sorted by reading).
     return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
-
-
-def _takers(messages):
-    # A number for each client and topic: devices may publish a reading on several.
-    codes, _ = clients(messages)
-    topic, topics = dictionary(messages["topic"])
-    return codes * (len(topics) + 1) + topic + 1
 
 
 def _most(taker, group, delivered, count):
@@ -189,7 +177,8 @@ def _losses(messages, keys, published, order, first, sent):
     unsure = _is_behind_gap(messages, keys, published, order, first)
     is_early = flags(messages["is_early"])[order[first]]
     # Nor does one tell anything that was only seen from the broker's store.
-    is_apart = is_early | _only(flags(messages["retain"])[order] & ~published[order], first)
+    is_kept = flags(messages["retain"])[order] & ~published[order]
+    is_apart = is_early | np.logical_and.reduceat(is_kept, first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
     # Whoever sends the newest first has those in between still to send.

@@ -24,7 +24,10 @@ def not_repeated(rows, sessions, flows):
     missing = ~flows.is_complete & flows.is_known & (behind >= 0)
     # Another message took its id, which is a breach of its own.
     missing &= ~flows.is_reused
-    missing &= _is_heard(rows, sessions)[behind]
+    # The next one was long enough to send again what is open.
+    answer = np.append(rows.ts, FAR)[sessions.answer.row]
+    is_heard = (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
+    missing &= is_heard[behind]
     # Whoever acknowledges nothing gets nothing more.
     missing &= ~_is_stuck(rows, flows, missing)[direction, behind]
     # A broker that closes may have refused what it was sent.
@@ -40,9 +43,9 @@ def is_answer_seen(rows, direction, row):
     Bytes that are missing at the very end of a stream leave no gap: only what the other side
     says behind the packet, on its connection, tells that nothing is missing before.
     """
-    heard = np.full((2, len(rows.client_of)), -1)
     tells = np.flatnonzero(rows.is_packet | (rows.kind == _FIN))
-    heard[rows.direction[tells], rows.connection[tells]] = tells
+    of = rows.direction[tells], rows.connection[tells]
+    heard = over(np.maximum, (2, len(rows.client_of)), of, tells, -1)
     return heard[1 - direction, rows.connection[row]] > row
 
 
@@ -68,12 +71,6 @@ def _next_of_session(rows, sessions):
     at = np.flatnonzero(same & is_present[keep[1:]])
     found[keep[at]] = keep[at + 1]
     return found
-
-
-def _is_heard(rows, sessions):
-    # Connections long enough to send again what is open.
-    answer = np.append(rows.ts, FAR)[sessions.answer.row]
-    return (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
 
 
 def _is_stuck(rows, flows, missing):

@@ -29,15 +29,11 @@ from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost
 
 # What `routes` reads of messages.
-COLUMNS = [
-    *("site", "client_id", "connection", "server", "direction", "topic", "qos", "packet_id"),
-    "retain",
-    *("payload_hash", "payload_bytes", "packet_bytes", "first_sent", "accepted", "expiry_s"),
-    *("times_sent", "times_dup", "is_refused"),
-    *("level", "session", "position", "capture", "offset"),
-    *("number", "device", "boot", "stream", "sequence", "gaps", "is_early"),
-    *("is_sent_before", "is_known"),
-]
+COLUMNS = """
+site client_id connection server direction topic qos packet_id retain payload_hash payload_bytes
+packet_bytes first_sent accepted expiry_s times_sent times_dup is_refused level session position
+capture offset number device boot stream sequence gaps is_early is_sent_before is_known
+""".split()
 
 
 def routes(messages, subscriptions, exempt=(), wills=None):
@@ -46,8 +42,8 @@ def routes(messages, subscriptions, exempt=(), wills=None):
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
     """
-    names, facts, *rest = _laid(messages, subscriptions, wills)
-    published, delivered, pairs, expected, found = rest
+    laid = _laid(messages, subscriptions, wills)
+    names, facts, published, delivered, pairs, expected, found = laid
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
@@ -81,9 +77,7 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, published, delivered, pairs, expected, found = _laid(
-        both[0], both[1], None, True
-    )
+    names, facts, published, _, pairs, expected, found = _laid(both[0], both[1], None, True)
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
@@ -127,14 +121,10 @@ def _routes(names, pairs, expected, delivered, found, lost, copies, late):
     pair = np.concatenate([keys[0] for keys in parts.values()])
     qos = np.concatenate([keys[1] for keys in parts.values()])
     codes, uniques = factorized(pair * 4 + qos)
-    columns, start = {}, 0
-    for name, keys in parts.items():
-        mine = codes[start : start + len(keys[0])]
-        columns[name] = np.bincount(mine, minlength=len(uniques))
-        start += len(keys[0])
-    columns.update(_named(names, pairs, uniques // 4))
-    columns["qos"] = uniques % 4
-    return table(columns, schemas.ROUTES)
+    ends = np.cumsum([len(keys[0]) for keys in parts.values()])
+    counts = [np.bincount(one, minlength=len(uniques)) for one in np.split(codes, ends[:-1])]
+    columns = dict(zip(parts, counts, strict=True)) | _named(names, pairs, uniques // 4)
+    return table(columns | {"qos": uniques % 4}, schemas.ROUTES)
 
 
 def _keys(delivered, at):
@@ -202,8 +192,7 @@ def _findings(names, pairs, published, delivered, found, copies):
     # Where other publishers than those in the capture have a say.
     mixed = found.is_unknown & found.has_messages[delivered.pair]
     # A subscriber's JSON lines have payloads that are JSON in a spelling of their own.
-    mixed &= names.is_captured[delivered.row]
-    mixed = np.flatnonzero(mixed)
+    mixed = np.flatnonzero(mixed & names.is_captured[delivered.row])
     is_here = _is_published(pairs, published, delivered, mixed)
     kinds = {
         "publisher_not_captured": mixed[~is_here],
@@ -214,18 +203,12 @@ def _findings(names, pairs, published, delivered, found, copies):
     for rule, at in kinds.items():
         at = at[np.lexsort((delivered.ts[at], delivered.pair[at]))]
         pair, first, size = np.unique(delivered.pair[at], return_index=True, return_counts=True)
-        ts = delivered.ts[at]
-        columns = {
-            **_named(names, pairs, pair),
-            "first_seen": ts[first].tolist(),
-            "last_seen": ts[first + size - 1].tolist(),
-            "count": size.tolist(),
-        }
+        columns = _named(names, pairs, pair) | {"count": size.tolist()}
+        times = {"first_seen": first, "last_seen": first + size - 1}
+        columns |= {name: delivered.ts[at[one]].tolist() for name, one in times.items()}
         told = {"rule": rule, "detail": _SEEN[rule]}
-        entries += [
-            told | dict(zip(columns, values, strict=True))
-            for values in zip(*columns.values(), strict=True)
-        ]
+        rows = zip(*columns.values(), strict=True)
+        entries += [told | dict(zip(columns, row, strict=True)) for row in rows]
     return findings.found(entries)
 
 

@@ -37,6 +37,10 @@ def sequences(rows, sessions, flows):
     def total(values):
         return np.bincount(of_flow, values, count).astype(np.int64)
 
+    # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
+    # Of what was not captured to its end nobody knows how long it was in flight.
+    judged = np.flatnonzero(complete | flows.is_known)
+    under_way = at_once(group[judged], flows.publish_row[judged], flows.done_row[judged])
     repeats = flows.sent - 1
     first_dup = rows.dup[flows.publish_row]
     marked = np.minimum(flows.dups - first_dup, repeats)
@@ -48,7 +52,7 @@ def sequences(rows, sessions, flows):
         "redelivered": total(marked > 0),
         "unmarked": total(repeats - marked),
         "incomplete": total(abandoned),
-        "in_flight_max": _in_flight(flows, group, count),
+        "in_flight_max": over(np.maximum, count, group[judged], under_way, 0),
     }
     columns |= dict.fromkeys(_ROUTED, np.zeros(count, np.int64))
     columns.update(_latencies(group, wait, count))
@@ -92,15 +96,6 @@ def _groups(rows, at):
     return codes, first
 
 
-def _in_flight(flows, group, count):
-    # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
-    # Of what was not captured to its end nobody knows how long it was in flight.
-    judged = np.flatnonzero(flows.is_complete | flows.is_known)
-    down = np.where(flows.is_complete, flows.done_row, FAR)[judged]
-    under_way = at_once(group[judged], flows.publish_row[judged], down)
-    return over(np.maximum, count, group[judged], under_way, 0)
-
-
 def _latencies(group, wait, count):
     columns = {name: np.full(count, np.nan) for name in _PERCENTILES}
     known = np.flatnonzero(~np.isnan(wait))
@@ -111,7 +106,5 @@ def _latencies(group, wait, count):
         # The nearest rank: a value that was measured, the same however rows were split.
         behind = np.ceil(part * (last - first + 1)).astype(np.int64)
         columns[name][who[first]] = value[first + behind - 1]
-    return {
-        "latency_%s_ms" % name: pa.array(values, mask=np.isnan(values))
-        for name, values in columns.items()
-    }
+    masked = ((name, pa.array(one, mask=np.isnan(one))) for name, one in columns.items())
+    return {"latency_%s_ms" % name: one for name, one in masked}

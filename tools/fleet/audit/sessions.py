@@ -15,17 +15,15 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import begins, table
+from ..columns import begins, over, table
 from .rows import FAR, TYPES, dictionary, ranks, servers
 from .told import Told, parsed
 
 _NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
 # Silence is judged with what timers and networks need: a tenth, and a second.
 _TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
-_MUST_BE_ANSWERED = [TYPES[name] for name in ("CONNECT", "SUBSCRIBE", "UNSUBSCRIBE", "PINGREQ")]
-_ANSWERS = [
-    TYPES[name] for name in ("CONNACK", "SUBACK", "UNSUBACK", "PINGRESP", "PUBACK", "PUBREC")
-]
+_MUST_BE_ANSWERED = [TYPES[name] for name in "CONNECT SUBSCRIBE UNSUBSCRIBE PINGREQ".split()]
+_ANSWERS = [TYPES[one] for one in "CONNACK SUBACK UNSUBACK PINGRESP PUBACK PUBREC".split()]
 
 
 class Sessions:
@@ -55,10 +53,12 @@ class Sessions:
         limits = [one.numbers("receive_maximum") for one in (hello, answer)]
         self.receive_max = np.array(limits, np.int64).T
         self.is_one_way = self._one_way(count)
-        self.goodbye_row = np.full(count, -1)
         byes = rows.firsts(np.flatnonzero(np.isin(rows.kind, list(_GOODBYES))))
-        self.goodbye_row[rows.connection[byes]] = byes
-        self._ending = self._endings()
+        self.goodbye_row = over(np.maximum, count, rows.connection[byes], byes, -1)
+        kinds = np.zeros((len(TYPES), 2), np.int64)  # places in `_ENDINGS`
+        for kind, reasons in _GOODBYES.items():
+            kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
+        self._ending = self.at_goodbye(kinds[rows.kind, rows.direction], 0)
         self.end, self.lapse = self._ends()
         self._number(count)
 
@@ -71,11 +71,8 @@ class Sessions:
             return np.bincount(rows.connection[np.flatnonzero(is_packet & mask)], minlength=count)
 
         sides = [counted(rows.direction == side) for side in (0, 1)]
-        if not ((sides[0] == 0) | (sides[1] == 0)).any():
-            return np.zeros(count, bool)
-        needs = np.isin(rows.kind, _MUST_BE_ANSWERED) | (
-            (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
-        )
+        needs = (rows.kind == TYPES["PUBLISH"]) & (rows.qos > 0) & (rows.qos < 3)
+        needs |= np.isin(rows.kind, _MUST_BE_ANSWERED)
         asked = counted(needs)
         answered = counted(np.isin(rows.kind, _ANSWERS) | needs)
         # A CONNECT alone may have met a server that does not talk.
@@ -85,20 +82,15 @@ class Sessions:
     def _ends(self):
         rows = self.rows
         end = self.at_goodbye(rows.ts, rows.end_of)
-        expiry_s = self._expiry()
-        bye = np.flatnonzero(rows.kind == TYPES["DISCONNECT"])
-        for row, detail in zip(
-            bye.tolist(), parsed(rows.strings("detail", bye)) if len(bye) else (), strict=True
-        ):
-            if "session_expiry_s" in detail and rows.direction[row] == 0:
-                expiry_s[rows.connection[row]] = detail["session_expiry_s"]
-        return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
-
-    def _expiry(self):
         # Seconds that each session outlives its connection.
         own = self.answer.numbers("session_expiry_s", -1)
         at_5 = np.where(own < 0, self.hello.numbers("session_expiry_s"), own)
-        return np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
+        expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
+        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
+        said = parsed(rows.strings("detail", bye))
+        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
+            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
+        return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
 
     def _number(self, count):
         # Among connections that were not refused; `before` is the client's one before.
@@ -122,14 +114,19 @@ class Sessions:
         is_kept = ~is_first & has_both[before] & ~is_over & ~self.clean[one]
         is_kept &= begins & (self.level[one] > 3)
         # Has it been to servers that know nothing of each other?
-        is_apart = _since(is_kept & is_elsewhere, first)
+        moves = np.cumsum(is_kept & is_elsewhere) - (is_kept & is_elsewhere)
+        is_apart = moves > moves[first]
         is_back = is_elsewhere & is_apart & ~begins
         follows = (begins & ~is_first) | is_back
         number[one] = np.cumsum(follows) - np.cumsum(follows)[first]
         # From a beginning on until it is back where nothing is known.
-        self.is_known[one] = _last_of(begins, is_back, first)
+        last = np.where(begins | is_back, np.arange(len(one)), -1)
+        last = np.maximum.accumulate(last)
+        self.is_known[one] = (last >= first) & begins[last]
         # Files in the order of their names, against their times: the clock was set.
-        self.is_forgotten[one] = is_kept & ~is_elsewhere & ~self._turned(count)[one]
+        codes, names = dictionary(rows.strings("capture", rows.first_of[:count]))
+        is_turned = np.diff(ranks(names)[codes], prepend=0) < 0
+        self.is_forgotten[one] = is_kept & ~is_elsewhere & ~is_turned[one]
         # A refused connection is of the session that the one before it had.
         last = np.maximum.accumulate(np.where(self.is_refused, -1, np.arange(count)))
         is_mine = (last >= 0) & (rows.client_of[last] == rows.client_of)
@@ -138,24 +135,16 @@ class Sessions:
         is_bye = self.ended("disconnect")
         fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
         ends = is_bye, is_bye & rows.connections_with(fins)
-        self.is_after_goodbye = np.stack([self._after(one, count) for one in ends])
+        # At least one connection before, and none that may have taken anything with it.
+        first = np.searchsorted(rows.client_of, rows.client_of)
+        before = np.arange(count) - first
+        byes = np.cumsum(ends, axis=1) - ends
+        self.is_after_goodbye = (before > 0) & (byes - byes[:, first] == before)
 
     def servers_at(self, at):
         """The address of the server to which the connections of these rows lead, as Arrow."""
         codes = self._server[self.rows.connection[at]]
         return pa.DictionaryArray.from_arrays(pa.array(codes), self._servers)
-
-    def _turned(self, count):
-        # Is the file of this connection, by its name, one before that of the one before?
-        codes, names = dictionary(self.rows.strings("capture", self.rows.first_of[:count]))
-        return np.diff(ranks(names)[codes], prepend=0) < 0
-
-    def _after(self, is_bye, count):
-        # At least one connection before, and none that may have taken anything with it.
-        first = np.searchsorted(self.rows.client_of, self.rows.client_of)
-        before = np.arange(count) - first
-        byes = np.cumsum(is_bye) - is_bye
-        return (before > 0) & (byes - byes[first] == before)
 
     def _begins(self, is_over, chosen):
         # Does a session begin with each of the `chosen` connections, as far as was captured?
@@ -175,7 +164,8 @@ class Sessions:
         rows = self.rows
         count = len(rows.client_of)
         hello, answer = self.hello, self.answer
-        level = _last_level(rows, count)
+        level, seen = np.zeros(count, np.int64), np.flatnonzero(rows.level > 0)
+        level[rows.connection[seen]] = rows.level[seen]
         gap = np.flatnonzero(rows.kind == TYPES["GAP"])
         missing = np.bincount(rows.connection[gap], rows.payload_bytes[gap], count)
         columns = {
@@ -209,13 +199,6 @@ class Sessions:
         """Of each connection the value of its `goodbye_row`, `none` where there is none."""
         return np.where(self.goodbye_row < 0, none, np.append(values, 0)[self.goodbye_row])
 
-    def _endings(self):
-        # Places in `_ENDINGS`.
-        kinds = np.zeros((len(TYPES), 2), np.int64)
-        for kind, reasons in _GOODBYES.items():
-            kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
-        return self.at_goodbye(kinds[self.rows.kind, self.rows.direction], 0)
-
 
 def allowed_silence_us(keep_alive_s):
     """How long a client with this keep alive time may be silent, tolerance included."""
@@ -230,27 +213,8 @@ _GOODBYES = {
 }
 
 
-def _since(flags, first):
-    # Was the flag set at an earlier place of the run that begins at `first`?
-    count = np.cumsum(flags) - flags
-    return count > count[first]
-
-
-def _last_of(sets, clears, first):
-    # Was the last of both, in the run that begins at `first`, one that sets?
-    last = np.maximum.accumulate(np.where(sets | clears, np.arange(len(sets)), -1))
-    return (last >= first) & sets[last]
-
-
 def _known(numbers):
     return pa.array(numbers, pa.int32(), mask=numbers == 0)
-
-
-def _last_level(rows, count):
-    level = np.zeros(count, np.int64)
-    seen = np.flatnonzero(rows.level > 0)
-    level[rows.connection[seen]] = rows.level[seen]
-    return level
 
 
 def _sums(rows, values):

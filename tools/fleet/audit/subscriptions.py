@@ -84,8 +84,6 @@ def _implied(rows, sessions, asked):
     is_wanted = (rows.kind == PUBLISH) & (rows.direction == 1) & (rows.qos < 3)
     at = np.flatnonzero(is_wanted & rows.is_captured & (rows.flags & 1 == 0))
     at = at[~told[rows.connection[at]] & (rows.topic[at] >= 0)]
-    if not len(at):
-        return []
     order = np.lexsort((at, rows.topic[at], rows.connection[at]))
     at = at[order]
     first, last = runs(rows.connection[at], rows.topic[at])
@@ -158,25 +156,16 @@ def _table(rows, sessions, flows, missing, told, implied):
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
         if name == "packet_bytes_max" and implied:
-            # What the client takes was not captured, only what it took.
-            values[len(told) :] = _largest(rows)[rows.connection[row[len(told) :]]]
+            # What the client takes was not captured, only what it took: it may be larger.
+            at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
+            both = rows.connection[at], rows.packet_bytes[at] + HEADER_BYTES + 1
+            largest = over(np.maximum, len(rows.client_of), *both, HEADER_BYTES + 1)
+            values[len(told) :] = largest[rows.connection[row[len(told) :]]]
         columns[name] = pa.array(values, mask=values == FAR)
     for place, name in enumerate(("gap_begins", "gap_ends")):
-        columns[name] = _of_clients(missing, place, client.tolist())
+        lists = [missing[one][place] if one in missing else () for one in client.tolist()]
+        columns[name] = _lists(list(map(len, lists)), np.array(list(chain(*lists)), np.int64))
     return table(columns, schemas.SUBSCRIPTIONS)
-
-
-def _largest(rows):
-    # For each connection the size that a packet must have to be larger than all delivered.
-    at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
-    of = rows.connection[at], rows.packet_bytes[at]
-    return over(np.maximum, len(rows.client_of), *of, 0) + HEADER_BYTES + 1
-
-
-def _of_clients(times, place, clients):
-    # A list of times for each of these clients; most captures miss nothing.
-    found = [times[one][place] if one in times else () for one in clients]
-    return _lists([len(one) for one in found], np.array(list(chain(*found)), np.int64))
 
 
 def _lists(sizes, times):
@@ -191,8 +180,7 @@ def _holes(rows, gaps, flows, clock):
     # were there twice say as little.
     found: dict = {}
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
-    stray = stray[rows.direction[stray] == 0]
-    stray = np.concatenate((stray, _nameless(rows)))
+    stray = np.concatenate((stray[rows.direction[stray] == 0], _nameless(rows)))
     ts = rows.ts[stray].tolist()
     strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
     for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
@@ -204,8 +192,6 @@ def _holes(rows, gaps, flows, clock):
 def _nameless(rows):
     # Deliveries by an alias that was given before the capture, or in missing bytes.
     is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
-    if not is_empty[:-1].any():
-        return np.zeros(0, np.int64)
     is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
     return np.flatnonzero(is_delivery & is_empty[rows.topic] & (rows.level == 5))
 

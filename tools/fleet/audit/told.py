@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns import over
 from .rows import TYPES, dictionary
 
 
@@ -21,11 +22,9 @@ class Told:
     """
 
     def __init__(self, rows, kind):
-        at = np.flatnonzero(rows.kind == TYPES[kind])
-        at = rows.firsts(at)
+        at = rows.firsts(np.flatnonzero(rows.kind == TYPES[kind]))
         count = len(rows.client_of)
-        self.row = np.full(count, -1)
-        self.row[rows.connection[at]] = at
+        self.row = over(np.maximum, count, rows.connection[at], at, -1)
         texts = pc.replace_substring_regex(rows.strings("detail", at), _CLIENT_ID, _NOBODY)
         codes, self._said = read(texts)
         self._code = np.full(count, len(self._said) - 1)

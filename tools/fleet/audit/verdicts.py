@@ -35,7 +35,10 @@ class Lost:
         same = grouped(route, expected.qos)
         # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
         # another session got says nothing of what waited in this one.
-        taken = _taken(published, expected, found)
+        # What it was not seen to answer the broker got when that was sent, and what it delivered
+        # it had.
+        accepted = published.accepted[expected.message]
+        taken = np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
         # What the broker sent past others that it held says nothing of what is behind those.
         is_inline = (found.when < FAR) & ~_overtakes(expected, found, taken, self.at)
         earlier, _ = _neighbours(same, taken, found.when < FAR, self.at)
@@ -160,8 +163,6 @@ def _is_sent_anew(facts, published, expected, found, producer):
 
 def _around(group, mask, at):
     # For the entries `at`: is the mask set anywhere in their group, before, behind them?
-    if not len(at):
-        return (np.zeros(0, bool),) * 3
     order, place = _places(group, at, np.arange(len(group)))
     count = np.concatenate(([0], np.cumsum(mask[order])))
     begin, end = (np.searchsorted(group[order], group[at], side) for side in ("left", "right"))
@@ -173,21 +174,12 @@ def _around(group, mask, at):
 def _overtakes(expected, found, taken, at):
     # Of subscribers and topics that miss something: which messages came a second and more before
     # one that the broker had taken on earlier (but for one that it had forgotten for long)?
-    result = np.zeros(len(taken), bool)
     is_asked = marked(int(expected.pair.max(initial=-1)) + 1, expected.pair[at])
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
     some = some[np.lexsort((taken[some], expected.pair[some]))]
     last = running_max(expected.pair[some], found.when[some])
-    result[some] = last >= found.when[some] + PAUSE_US
-    return result
-
-
-def _taken(published, expected, found):
-    # When the broker took each on, as far as that is known: what it was not seen to answer it
-    # got when that was sent, and what it delivered it had.
-    accepted = published.accepted[expected.message]
-    return np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
+    return marked(len(taken), some[last >= found.when[some] + PAUSE_US])
 
 
 def _neighbours(group, when, mask, at):

@@ -21,35 +21,28 @@ from .traffic import flags
 
 _ACKS = [TYPES[n] for n in ("PUBACK", "PUBREC", "PUBCOMP", "SUBACK", "UNSUBACK", "CONNACK")]
 _FLAGLESS = [*_ACKS, *(TYPES[n] for n in ("CONNECT", "PINGREQ", "PINGRESP", "DISCONNECT"))]
-_REQUESTS = {
-    "PUBREL": "31-3.6-PUBREL",
-    "SUBSCRIBE": "31-3.8-SUB",
-    "UNSUBSCRIBE": "31-3.10-UNSUB",
-}
-
-_NO_PACKETS = ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")
+_REQUESTS = {"PUBREL": "31-3.6-PUBREL", "SUBSCRIBE": "31-3.8-SUB", "UNSUBSCRIBE": "31-3.10-UNSUB"}
+_NO_PACKETS = [TYPES[n] for n in ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")]
 
 
 def violations(rows, sessions, gaps, flows, late):
     """The `violations` table of all checks that need only one client's packets; `late` are
     those that `silences` found."""
-    return _table(
-        rows,
-        [
-            *_packets(rows, sessions),
-            *_errors(rows, sessions, gaps),
-            *_connects(rows, sessions),
-            *_connacks(rows, sessions),
-            *_first_and_last(rows, gaps),
-            *_repeats(rows, sessions, gaps, flows),
-            *_strays(rows, sessions, gaps, flows),
-            *_orders(rows, flows),
-            *_unreleased(rows, flows),
-            *_quotas(rows, sessions, gaps, flows),
-            _not_repeated(rows, sessions, flows),
-            *late,
-        ],
-    )
+    found = [
+        *_packets(rows, sessions),
+        *_errors(rows, sessions, gaps),
+        *_connects(rows, sessions),
+        *_connacks(rows, sessions),
+        *_first_and_last(rows, gaps),
+        *_repeats(rows, sessions, gaps, flows),
+        *_strays(rows, sessions, gaps, flows),
+        *_orders(rows, flows),
+        *_unreleased(rows, flows),
+        *_quotas(rows, sessions, gaps, flows),
+        *_not_repeated(rows, sessions, flows),
+        *late,
+    ]
+    return _table(rows, found)
 
 
 def _table(rows, found):
@@ -85,7 +78,7 @@ def _not_repeated(rows, sessions, flows):
     at = not_repeated(rows, sessions, flows)
     renumbered = is_renumbered(rows, sessions, flows, at)
     text = np.where(renumbered, "sent again with another packet id", "not sent again")
-    return at, "MQTT-4.4.0-1", ["%s when the session went on" % one for one in text.tolist()]
+    yield at, "MQTT-4.4.0-1", ["%s when the session went on" % one for one in text.tolist()]
 
 
 def _split(is_moved, at, *said):
@@ -186,7 +179,7 @@ def _connacks(rows, sessions):
 def _first_and_last(rows, gaps):
     # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
     kind, connection = rows.kind, rows.connection
-    is_bytes = rows.is_packet | np.isin(kind, [TYPES[name] for name in _NO_PACKETS])
+    is_bytes = rows.is_packet | np.isin(kind, _NO_PACKETS)
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
     first = rows.firsts(at)
     bad = first[rows.is_opened(0)[connection[first]] & rows.is_packet[first]]
@@ -206,7 +199,10 @@ def _repeats(rows, sessions, gaps, flows):
     row, first = flows.row, flows.first
     repeat = np.flatnonzero(flows.is_repeat)
     unmarked = repeat[~rows.dup[row[repeat]]]
-    after_release = repeat[_released(flows)[repeat]]
+    # Was a PUBREL of its message sent before?
+    count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
+    at_start = np.append(np.append(0, count)[flows.first], FAR)  # that of no message: -1
+    after_release = repeat[(count > at_start[flows.flow])[repeat]]
     side = rows.direction[flows.publish_row]
 
     # A message that takes the id of one that is still in flight.
@@ -241,20 +237,11 @@ def _quotas(rows, sessions, gaps, flows):
         yield at, requirement, texts
 
 
-def _released(flows):
-    # For each packet: was a PUBREL of its message sent before?
-    count = np.cumsum((flows.kind == PUBREL) & (flows.flow >= 0))
-    at_start = np.append(np.append(0, count)[flows.first], FAR)  # that of no message: -1
-    return count > at_start[flows.flow]
-
-
 def _strays(rows, sessions, gaps, flows):
-    if not ((flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))).any():
-        return
     starts = sessions.first_rows()
-    last = np.full((len(rows.client_of), 2), -1)
     tells = np.flatnonzero(rows.kind != TYPES["TCP_RESET"])
-    last[rows.connection[tells], rows.direction[tells]] = tells
+    of = rows.connection[tells], rows.direction[tells]
+    last = over(np.maximum, (len(rows.client_of), 2), of, tells, -1)
     for kind, requirement in ((PUBACK, "MQTT-4.3.2-4"), (PUBREC, "MQTT-4.3.3-8")):
         place = np.flatnonzero((flows.flow < 0) & (flows.kind == kind))
         at = flows.row[place[~flows.is_near_publish(place)]]

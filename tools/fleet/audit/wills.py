@@ -62,12 +62,9 @@ def not_sent(wills, subscriptions, messages):
 
 
 def _had_to_get(one, will, since):
-    if (
-        one["is_implied"]
-        or one["site"] != will["site"]
-        or one["server"] != will["server"]
-        or one["filter"].startswith(SHARED)
-    ):
+    if one["is_implied"] or one["filter"].startswith(SHARED) or one["gap_begins"]:
+        return False
+    if any(one[name] != will[name] for name in ("site", "server")):
         return False
     if one["client_id"] == will["client_id"] or not matches(one["filter"], will["topic"]):
         return False
@@ -75,8 +72,7 @@ def _had_to_get(one, will, since):
         return False
     times = zip(one["online_begins"] or (), one["online_ends"] or (), strict=True)
     until = since + _BEFORE_US + GRACE_US
-    is_online = any(microseconds(a) <= since and microseconds(b) >= until for a, b in times)
-    return is_online and not one["gap_begins"]
+    return any(microseconds(a) <= since and microseconds(b) >= until for a, b in times)
 
 
 def _is_got(messages, will, since):

@@ -25,9 +25,7 @@ def envelope(payload, topic, counters=COUNTERS):
         fields = json.loads(payload)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(fields, dict):
-        return None
-    number = _number(fields, counters)
+    number = _number(fields, counters) if isinstance(fields, dict) else None
     if number is None:
         return None
     device = next((fields[name] for name in _DEVICES if isinstance(fields.get(name), str)), topic)

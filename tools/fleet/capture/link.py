@@ -7,6 +7,7 @@ is passed over is counted: other link types, and tunnels, by their names.
 """
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -26,8 +27,9 @@ _TCP, _UDP = 6, 17
 _TUNNEL_KINDS = {0x8847: "mpls", 0x8848: "mpls", 0x8864: "pppoe"}
 _TUNNEL_PROTOCOLS = {4: "ip_in_ip", 41: "ip_in_ip", 47: "gre", 50: "esp"}
 _TUNNEL_PORTS = {4789: "vxlan", 8472: "vxlan", 6081: "geneve"}
-_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION = 0, 43, 44, 51, 60
-_EXTENSIONS = (_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _DESTINATION, 135, 139, 140)
+_FRAGMENT, _AUTHENTICATION = 44, 51
+# Hop by hop, routing, destination, mobility, host identity, shim6.
+_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 _MOST_SET = 3  # so often a clock is set in some megabytes
@@ -80,28 +82,20 @@ class Segments:
         if not (step < 0).any():
             return self
         block = np.concatenate(([0], np.cumsum(step < -SET_US)))
-        order = np.lexsort((self.ts, block))
-        return self.in_order(order, self.ts[order])
-
-    def in_order(self, order, ts):
-        """The same in the order of these positions; `ts` are the times then."""
-        return replace(self.take(order), ts=ts)
-
-
-class _Reader:
-    # The frames still in the running, with every field read at once for all of them.
-    def __init__(self, frames):
-        self.u8 = frames.data
-        self.u16 = words(frames.data, ">u2")
-        self.u32 = words(frames.data, ">u4")
-        self.u64 = words(frames.data, ">u8")
+        return self.take(np.lexsort((self.ts, block)))
 
 
 def segments(frames, ports, tally):
     """The `Segments` of these `Frames` from or to one of `ports` (a set)."""
-    read = _Reader(frames)
+    # With every field read at once for all frames still in the running.
+    read = SimpleNamespace(u8=frames.data)
+    for size in (2, 4, 8):
+        setattr(read, "u%d" % (8 * size), words(frames.data, ">u%d" % size))
     end = frames.start + frames.size
-    at, kind = _network(read, frames, end, tally)
+    at, kind = np.zeros((2, len(end)), np.int64)
+    for link in np.unique(frames.link).tolist():
+        mine = np.flatnonzero(np.broadcast_to(frames.link == link, len(end)))
+        at[mine], kind[mine] = _network(read, link, frames.start[mine], end[mine], tally)
     index, proto, at, *rest = _internet(read, at, kind, end, tally)
     is_tcp = proto == _TCP
     tally.add("other_frames", len(frames.start) - np.count_nonzero(is_tcp))
@@ -113,14 +107,11 @@ def segments(frames, ports, tally):
         _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
         index, at, *rest = (one[is_tcp] for one in (index, at, *rest))
     found = _tcp(read, frames, ports, tally, index, at, end[index], *rest)
-    found.set_back = _set_back(frames, tally)
-    return found
+    return replace(found, set_back=_set_back(frames, tally))
 
 
 def _set_back(frames, tally):
     # Where the clock was set; two cards whose clocks differ write by turns.
-    if not len(frames.ts):
-        return ()
     before = frames.ts[0] if tally.last_ts is None else tally.last_ts
     times = np.concatenate(([before], frames.ts))
     tally.last_ts = int(frames.ts[-1])
@@ -135,19 +126,8 @@ def _tunnels(tally, numbers, names):
         tally.add("inside_" + name, np.count_nonzero(numbers == number))
 
 
-def _network(read, frames, end, tally):
+def _network(read, link, start, end, tally):
     # -> (place of the IP header, EtherType or 0 when only the version tells).
-    links = np.unique(frames.link)
-    if len(links) == 1:
-        return _network_of(read, int(links[0]), frames.start, end, tally)
-    at, kind = np.zeros((2, len(end)), np.int64)
-    for link in links.tolist():
-        mine = np.flatnonzero(frames.link == link)
-        at[mine], kind[mine] = _network_of(read, link, frames.start[mine], end[mine], tally)
-    return at, kind
-
-
-def _network_of(read, link, start, end, tally):
     top = len(read.u16) - 1
     if link in _IP_AT:
         return start + _IP_AT[link], np.zeros(len(start), np.int64)
@@ -167,8 +147,6 @@ def _network_of(read, link, start, end, tally):
 
 
 def _skip_snap(read, at, kind, end):
-    if not (kind <= _MOST_LENGTH).any():
-        return
     found = np.flatnonzero((kind <= _MOST_LENGTH) & (at + 8 <= end))
     place = at[found]
     found = found[(read.u32[place] == _SNAP[0]) & (read.u16[place + 4] == _SNAP[1])]
@@ -249,7 +227,9 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
     both = both & to_server
     if both.any():
         # Two ends on MQTT ports: the higher address and port counts as the server.
-        higher = _is_higher(target, dport, source, sport)
+        (high, low), (own_high, own_low) = target, source
+        higher = (low > own_low) | ((low == own_low) & (dport > sport))
+        higher = (high > own_high) | ((high == own_high) & higher)
         to_server = np.where(both, higher, to_server)
     start = at + (read.u8[at + 12] >> 4).astype(np.int64) * 4
     size = np.maximum(end_ip - start, 0)
@@ -288,8 +268,3 @@ def _other_ports(read, tally, at, end, dport, is_whole, keep):
     is_mqtt = (name == _MQTT) | (name == _MQIS)
     for port, count in zip(*np.unique(dport[is_mqtt], return_counts=True), strict=True):
         tally.add("mqtt_on_port_%d" % port, count)
-
-
-def _is_higher(a, a_port, b, b_port):
-    low = (a[1] > b[1]) | ((a[1] == b[1]) & (a_port > b_port))
-    return (a[0] > b[0]) | ((a[0] == b[0]) & low)

@@ -18,8 +18,7 @@ def payload_hash(data, start, size):
     """A 64-bit fingerprint (int64) of each `data[start : start + size]`."""
     result = (size.astype(np.uint64) + np.uint64(1)) * _STEP
     short = np.flatnonzero((size > 0) & (size <= _LONG_BYTES))
-    if len(short):
-        _mix_words(data, start, size, short, result)
+    _mix_words(data, start, size, short, result)
     for at in np.flatnonzero(size > _LONG_BYTES).tolist():
         part = data[start[at] : start[at] + size[at]]
         digest = hashlib.blake2b(part, digest_size=8).digest()

@@ -12,6 +12,7 @@ import struct
 
 import numpy as np
 
+from ..columns import FAR
 from . import chunks
 from .frames import Frames, Tally, refill, words
 
@@ -85,26 +86,17 @@ class Walker:
         up later is all that lies before `begin` walked through.
         """
         self.order, self.interfaces = _interfaces(stream, section, begin, _HEAD_BYTES)
-
-        def earlier():
-            place = stream.tell()
-            _, found = _interfaces(stream, section, begin, None)
-            stream.seek(place)
-            return found
-
-        self._earlier = earlier
+        self._earlier = stream, section, begin
 
     def _complete(self):
         if self._earlier:
-            self.interfaces = self._earlier()
+            stream, section, begin = self._earlier
+            place = stream.tell()
+            _, self.interfaces = _interfaces(stream, section, begin, None)
+            stream.seek(place)
             self._earlier = None
 
     def walk(self, array, end, limit, base, pos=0):
-        """-> ([`Frames`, …], next position, is_bad) of the blocks that start before `limit`.
-
-        Stops before a block that is not all there before `end`, or, with `is_bad`, before
-        one whose length cannot be true.
-        """
         data = memoryview(array)[:end]
         found, starts = [], []
         head = struct.Struct(self.order + "II").unpack_from
@@ -113,7 +105,7 @@ class Walker:
         while pos < limit:
             kind, size = head(data, pos)
             if kind == _SECTION:
-                found.append(self._frames(array, base, starts))
+                found += self._frames(array, base, starts)
                 self.order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), self.order)
                 self.interfaces, self._earlier = [], None
                 head = struct.Struct(self.order + "II").unpack_from
@@ -121,7 +113,7 @@ class Walker:
                 starts = []
                 append = starts.append
             if size < 12 or size & 3 or size > _MAX_BLOCK_BYTES:
-                return self._whole(found, array, base, starts), pos, True
+                return found + self._frames(array, base, starts), pos, True
             after = pos + size
             if after > end:
                 break
@@ -131,7 +123,7 @@ class Walker:
                 self.interfaces.append(_Interface(self.order, body))
             append(pos)
             pos = after
-        return self._whole(found, array, base, starts), pos, False
+        return found + self._frames(array, base, starts), pos, False
 
     def may_begin(self, window, count):
         """Where in the first `count` bytes a packet's block may begin."""
@@ -142,28 +134,22 @@ class Walker:
 
     def step(self, data, pos, order):
         """-> (where the block at `pos` ends, -1 where none can be; the byte order)"""
-        order, size = _block(data, order or self.order, pos)
+        order = order or self.order
+        if data[pos : pos + 4] == SECTION_MAGIC:
+            order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
+        size = struct.unpack_from(order + "I", data, pos + 4)[0]
         after = pos + size
         is_good = size >= 12 and not size & 3 and size <= _MAX_BLOCK_BYTES
         if is_good and after <= len(data):  # each block ends with its length once more
             is_good = struct.unpack_from(order + "I", data, after - 4)[0] == size
         return after if is_good else -1, order
 
-    def _whole(self, found, array, base, starts):
-        return [one for one in (*found, self._frames(array, base, starts)) if one is not None]
-
     def _frames(self, array, base, starts):
         # All packet blocks among those at `starts`, read at once.
-        if not starts:
-            return None
         at = np.array(starts, np.int64)
         u32 = words(array, self.order + "u4")
+        at = at[np.isin(u32[at], (_ENHANCED, _PACKET, _SIMPLE))]
         kind = u32[at]
-        is_packet = (kind == _ENHANCED) | (kind == _PACKET) | (kind == _SIMPLE)
-        if not is_packet.all():
-            at, kind = at[is_packet], kind[is_packet]
-        if not len(at):
-            return None
         is_simple = kind == _SIMPLE
         start = at + np.where(is_simple, 12, 28)
         room = u32[at + 4].astype(np.int64) - np.where(is_simple, 16, 32)
@@ -171,11 +157,14 @@ class Walker:
         if (kind == _PACKET).any():
             old = words(array, self.order + "u2")[at + 8]
             place = np.where(kind == _PACKET, old, place)
-        if len(place) and place[~is_simple].max(initial=0) >= len(self.interfaces):
+        if place[~is_simple].max(initial=-1) >= len(self.interfaces):
             self._complete()
         held = u32[at + 20].astype(np.int64)
         if is_simple.any():
-            held, place = self._simple(is_simple, place, held, room)
+            # No time of its own, no captured length, always the first interface.
+            snap = (self.interfaces[0].snap_bytes if self.interfaces else 0) or FAR
+            held = np.where(is_simple, np.clip(room, 0, np.minimum(place, snap)), held)
+            place = np.where(is_simple, 0, place)
         good = (room >= 0) & (held <= room) & (place < len(self.interfaces))
         if not good.all():
             for one in at[~good].tolist():
@@ -183,20 +172,13 @@ class Walker:
             at, start, held, place = at[good], start[good], held[good], place[good]
             is_simple = is_simple[good]
         if not len(at):
-            return None
+            return []
         self.tally.add("frames", len(at))
         units = u32[at + 12].astype(np.uint64) << np.uint64(32) | u32[at + 16]
         ts = self._times(units, place, is_simple, at, base)
         links = np.array([one.link for one in self.interfaces], np.int64)
         is_one = (links == links[0]).all()
-        return Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])
-
-    def _simple(self, is_simple, place, held, room):
-        # No time of its own, no captured length, always the first interface.
-        snap = self.interfaces[0].snap_bytes if self.interfaces else 0
-        size = np.minimum(place, snap) if snap else place
-        held = np.where(is_simple, np.minimum(size, np.maximum(room, 0)), held)
-        return held, np.where(is_simple, 0, place)
+        return [Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])]
 
     def _times(self, units, place, is_simple, at, base):
         used = np.unique(place).tolist()
@@ -213,13 +195,6 @@ class Walker:
             ts = np.where(known < 0, self._last_ts, ts[known])
         self._last_ts = int(ts[-1])
         return ts
-
-
-def _block(data, order, pos):
-    # -> (byte order from here on, bytes) of the block at `pos`.
-    if data[pos : pos + 4] == SECTION_MAGIC:
-        order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)
-    return order, struct.unpack_from(order + "I", data, pos + 4)[0]
 
 
 def byte_order(data, section):

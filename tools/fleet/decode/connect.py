@@ -13,6 +13,7 @@ import numpy as np
 
 from ..capture import payloads
 from ..capture.frames import padded
+from .plausible import header
 
 # Properties of level 5 (§2.2.2.2) that the audit needs, by identifier.
 _SESSION_EXPIRY, _CLIENT_ID, _WILL_DELAY, _RECEIVE_MAXIMUM = 0x11, 0x12, 0x18, 0x21
@@ -45,15 +46,10 @@ class _Cursor:
         return self.take(self.number(2))
 
     def varint(self):
-        value = shift = 0
-        while True:
-            byte = self.number(1)
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-            if shift > 21:
-                raise IndexError
+        self.pos, end = header(self.data, self.pos - 1, len(self.data))
+        if end <= 0:
+            raise IndexError
+        return end - self.pos
 
     def properties(self):
         """-> {identifier: value}"""
@@ -151,17 +147,13 @@ def _connect(cursor, level, fields):
         fields["will_topic"] = text(cursor.string())
         message = cursor.string()
         fields["will_bytes"] = len(message)
-        fields["will_hash"] = _fingerprint(message)
+        # As the column `payload_hash` has it.
+        place, size = np.zeros(1, np.int64), np.array([len(message)], np.int64)
+        fields["will_hash"] = int(payloads.payload_hash(padded(message), place, size)[0])
         fields["will_qos"] = flags >> 3 & 3
         fields["will_retain"] = bool(flags & 32)
     fields["has_user"] = bool(flags & 128)
     fields["has_password"] = bool(flags & 64)
-
-
-def _fingerprint(message):
-    # As the column `payload_hash` has it.
-    place, size = np.zeros(1, np.int64), np.array([len(message)], np.int64)
-    return int(payloads.payload_hash(padded(message), place, size)[0])
 
 
 def _connack(cursor, level, fields):
@@ -191,12 +183,6 @@ def _suback(cursor, level, fields):
     fields["codes"] = list(cursor.take(len(cursor.data) - cursor.pos))
 
 
-def _unsuback(cursor, level, fields):
-    # Levels 3 and 4 answer with the packet id alone.
-    if level == 5:
-        _suback(cursor, level, fields)
-
-
 def _disconnect(cursor, level, fields):
     if cursor.is_done:
         return
@@ -211,7 +197,7 @@ _READERS: dict[int, Callable] = {
     8: _subscribe,
     9: _suback,
     10: partial(_subscribe, options=0),
-    11: _unsuback,
+    11: _suback,
     14: _disconnect,
 }
 

@@ -15,7 +15,6 @@ import numpy as np
 from ..capture.link import ACK, FIN, RST, SYN
 from ..columns import Growing, factorized, ranked
 
-C2S, S2C = 0, 1
 # TCP's sequence numbers begin again behind 2^32 (RFC 9293 §3.4).
 WHOLE = 1 << 32
 _HALF = 1 << 31
@@ -23,30 +22,21 @@ _HALF = 1 << 31
 # further ahead without an answer.
 NEAR_BYTES = 1 << 20
 
-_MIX = [
-    np.uint64(number | 1)
-    for number in (
-        0x9E3779B97F4A7C15,
-        0xC2B2AE3D27D4EB4F,
-        0x165667B19E3779F9,
-        0xD6E8FEB86659FD93,
-        0xA0761D6478BD642F,
-    )
-]
+# Columns that tell connections apart, each with an odd number to mix it in.
+_MIX = {
+    "client_high": 0x9E3779B97F4A7C15,
+    "client_low": 0xC2B2AE3D27D4EB4F,
+    "server_high": 0x165667B19E3779F9,
+    "server_low": 0xD6E8FEB86659FD93,
+    "ports": 0xA0761D6478BD642F,
+}
 
 
 def key_hash(segments):
     """A 64-bit hash of addresses and ports, the same for both directions."""
     result = np.zeros(len(segments.ts), np.uint64)
-    parts = (
-        segments.client_high,
-        segments.client_low,
-        segments.server_high,
-        segments.server_low,
-        segments.ports.astype(np.uint64),
-    )
-    for part, factor in zip(parts, _MIX, strict=True):
-        result = (result ^ part) * factor
+    for name, factor in _MIX.items():
+        result = (result ^ getattr(segments, name).astype(np.uint64)) * np.uint64(factor)
         result ^= result >> np.uint64(29)
     return result
 
@@ -127,11 +117,8 @@ class Registry:
     def _is_apart(self, now, segments, at):
         # Another capture goes on with a connection only where the first one ended.
         known = self._connections.array[now.number]
-        is_apart = bool(segments.ts[at] < known["last_ts"])
-        is_apart |= self._is_of_other_clock(now, segments, at)
-        return is_apart or (known["has_data"] and _is_connect(segments, at))
-
-    def _is_of_other_clock(self, now, segments, at):
+        if segments.ts[at] < known["last_ts"] or (known["has_data"] and _is_connect(segments, at)):
+            return True
         # Of one direction, all of which the other one had acknowledged in the first capture.
         stream = 2 * now.number + int(not segments.to_server[at])
         acked = int(self._streams.array["ack"][stream ^ 1])
@@ -163,6 +150,7 @@ class Registry:
     def _split(self, segments, capture, keys, codes, groups, numbers, ordinals):
         # SYNs of clients, in order: most belong to connections that just began.
         is_syn = segments.to_server & (segments.flags & (SYN | ACK) == SYN)
+        is_end = segments.flags & (FIN | RST) != 0
         for at in np.flatnonzero(is_syn).tolist():
             now = self.all[numbers[at]]
             isn = int(segments.seq[at])
@@ -182,7 +170,7 @@ class Registry:
             earlier = mine[:rank][numbers[mine[:rank]] == now.number]
             if now.isn < 0 and self._is_late(now, segments, earlier, isn):
                 now.isn = isn
-            elif now.isn != isn or known["is_closed"] or _has_end(segments, earlier):
+            elif now.isn != isn or known["is_closed"] or is_end[earlier].any():
                 new = self._new(int(keys[codes[at]]), _name(segments, at), capture)
                 new.isn = isn
                 new.segments = now.segments
@@ -229,10 +217,6 @@ class _Groups:
 
     def members(self, code):
         return self.order[self.starts[code] : self.starts[code + 1]]
-
-
-def _has_end(segments, index):
-    return bool((segments.flags[index] & (FIN | RST) != 0).any())
 
 
 def _is_connect(segments, at):

@@ -84,8 +84,7 @@ def decode(packets, levels, aliases, hellos, counters=COUNTERS):
     packet_id = u16[id_at].astype(np.int32)
     payload = np.where(is_publish, behind, end)
     five = np.flatnonzero(is_publish & (levels == 5) & ~is_short)
-    if len(five):
-        payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
+    payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
     unknown = np.flatnonzero(is_publish & (levels == 0) & ~is_short)
     at_five = None
     if len(unknown):
@@ -95,8 +94,7 @@ def decode(packets, levels, aliases, hellos, counters=COUNTERS):
     payload_size = end - payload
     texts = {}
     topics = _topics(data, body, topic_size, is_publish & ~is_short, errors)
-    if len(five):
-        topics = _with_properties(packets, five, behind, payload, topics, aliases, texts)
+    topics = _with_properties(packets, five, behind, payload, topics, aliases, texts)
 
     columns = {
         "packet_type": kind,

@@ -11,7 +11,9 @@ byte that no packet was found in is an event: GAP, UNREAD, NOT_MQTT, ENCRYPTED. 
 that carry WebSocket frames are unwrapped and framed by a `Framer` of their own.
 """
 
+import bisect
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -109,13 +111,9 @@ class Framer:
 
     def finish(self):
         """Events for packets of which the end never came."""
-        events = [
-            *(
-                (stream, INCOMPLETE_PACKET, len(one), *at)
-                for stream, (one, *at) in self._tail.items()
-            ),
-            *((stream, UNREAD, *one) for stream, one in self._unread.items()),
-        ]
+        tails, unread = self._tail.items(), self._unread.items()
+        events = [(stream, INCOMPLETE_PACKET, len(one), *at) for stream, (one, *at) in tails]
+        events += [(stream, UNREAD, *one) for stream, one in unread]
         return events + (self._inner.finish() if self._inner else [])
 
     def _direct(self, pieces, is_opened):
@@ -167,7 +165,9 @@ class Framer:
             self._unwrap(stream, run, joined)
             return
         if run[0].missing:
-            self._cut_tail(stream, joined)
+            tail = self._tail.pop(stream, None)
+            if tail:
+                joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
             if self._sync.array[stream] != _FOREIGN:
                 joined.event(stream, GAP, run[0].missing, *run[0][1:4])
                 self._sync.array[stream] = _LOST
@@ -197,11 +197,6 @@ class Framer:
             row = (base + pos, base + body, base + after, stream, ordinal, ts)
             joined.rows.append((*row, marks.offset(pos)))
             pos = after
-
-    def _cut_tail(self, stream, joined):
-        tail = self._tail.pop(stream, None)
-        if tail:
-            joined.event(stream, INCOMPLETE_PACKET, len(tail[0]), *tail[1:])
 
     def _find_start(self, stream, data, marks, is_opened, joined):
         sync = self._sync.array[stream]
@@ -300,20 +295,13 @@ def is_encrypted(start):
 
 
 class _Marks:
-    # Which part of a run a position lies in.  Asked for ascending positions.
+    # Which part of a run a position lies in.
     def __init__(self, run):
         self._run = run
-        self._ends = np.cumsum([len(part.data) for part in run]).tolist()
-        self._index = 0
+        self._ends = list(accumulate(len(part.data) for part in run))
 
     def _seek(self, pos):
-        index = self._index
-        if index and pos < self._ends[index - 1]:
-            index = 0
-        while pos >= self._ends[index]:
-            index += 1
-        self._index = index
-        return index
+        return bisect.bisect_right(self._ends, pos)
 
     def at(self, pos):
         part = self._run[self._seek(pos)]

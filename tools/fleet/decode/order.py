@@ -11,11 +11,13 @@ direction are not this module's: `streams` waits for what fills them.
 
 import bisect
 import heapq
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
 
 from ..capture.link import ACK, RST, SYN
+from ..columns import marked
 from .connections import NEAR_BYTES, bases, wrapped
 
 _BEYOND = 1 << 33  # more than any place in a stream
@@ -34,10 +36,10 @@ def in_tcp_order(segments, numbers, next_seq):
         return segments
     order, ts = np.arange(len(segments.ts)), segments.ts.copy()
     for group in wrong.tolist():
-        places = ends.places(group)
-        found = _Schedule(segments.ts[places].tolist(), *ends.columns(group))
+        places, *columns = ends.columns(group)
+        found = _Schedule(segments.ts[places].tolist(), *columns)
         order[places], ts[places] = places[found.order], found.ts
-    return segments.in_order(order, ts)
+    return replace(segments.take(order), ts=ts)
 
 
 class _Ends:
@@ -75,22 +77,18 @@ class _Ends:
             is_new = mine & (self.end > before)
             is_behind = mine & (self.begin > before)
             if is_behind.any():
-                has_hole = np.zeros(len(self._first), bool)
-                has_hole[self._group[is_behind]] = True
+                has_hole = marked(len(self._first), self._group[is_behind])
                 is_new |= mine & has_hole[self._group]
             lowest = np.where(is_new, self.begin, _BEYOND) + floor
             lowest = np.minimum.accumulate(lowest[::-1])[::-1]
             is_wrong[:-1] |= (self.side[:-1] != side) & (lowest[1:] < (self.ack + floor)[:-1])
         return np.unique(self._group[is_wrong])
 
-    def places(self, group):
-        """Where the segments of a group stand in the batch."""
-        return self._order[self._first[group] : self._first[group + 1]]
-
     def columns(self, group):
+        """Where the segments of a group stand in the batch, and what a `_Schedule` takes."""
         mine = slice(self._first[group], self._first[group + 1])
         names = ("side", "begin", "end", "ack", "is_data")
-        return [getattr(self, name)[mine].tolist() for name in names]
+        return self._order[mine], *(getattr(self, name)[mine].tolist() for name in names)
 
 
 class _Schedule:

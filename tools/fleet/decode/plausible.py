@@ -14,18 +14,11 @@ _SHOWN = (0, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0)
 
 # First bytes that are right in each direction (0: from the client, 1: from the server);
 # DUP on PUBREL, SUBSCRIBE and UNSUBSCRIBE is level 3's.
-_PUBLISH = [0x30, 0x31, *range(0x32, 0x36), *range(0x3A, 0x3E)]
+_PUBLISH = [*range(0x30, 0x36), *range(0x3A, 0x3E)]
 _BOTH = [*_PUBLISH, packet.PUBACK, packet.PUBREC, packet.PUBREL, 0x6A, packet.PUBCOMP, _AUTH]
-_FIRST = (
-    bytes(
-        [*_BOTH, packet.CONNECT, packet.SUBSCRIBE, 0x8A, packet.UNSUBSCRIBE, 0xAA]
-        + [packet.PINGREQ, packet.DISCONNECT]
-    ),
-    bytes(
-        [*_BOTH, packet.CONNACK, packet.SUBACK, packet.UNSUBACK, packet.PINGRESP]
-        + [packet.DISCONNECT]
-    ),
-)
+_ASKING = [packet.CONNECT, packet.SUBSCRIBE, 0x8A, packet.UNSUBSCRIBE, 0xAA, packet.PINGREQ]
+_ANSWERS = [packet.CONNACK, packet.SUBACK, packet.UNSUBACK, packet.PINGRESP]
+_FIRST = [bytes([*_BOTH, *own, packet.DISCONNECT]) for own in (_ASKING, _ANSWERS)]
 _SEARCH = tuple(re.compile(b"[" + re.escape(firsts) + b"]") for firsts in _FIRST)
 
 INCOMPLETE, SHORT = -1, -2
@@ -62,13 +55,13 @@ def check(data, pos, end, direction):
         return SHORT if after else 0
     if after > end and body + _SHOWN[first >> 4] > end:
         return SHORT
-    if not _is_body_right(data, first & 0xF0, first, body, after, end):
+    if not _is_body_right(data, first, body, after, end):
         return 0
     return after if after <= end else INCOMPLETE
 
 
-def _is_body_right(data, kind, first, body, after, end):
-    size = after - body
+def _is_body_right(data, first, body, after, end):
+    kind, size = first & 0xF0, after - body
     if kind == packet.PUBLISH:
         return _is_publish(data, first, body, after, end)
     if kind == packet.CONNECT:
@@ -104,9 +97,7 @@ def _is_publish(data, first, body, after, end):
     if has_id and not (data[behind] or data[behind + 1]):
         return False
     name = bytes(data[body + 2 : behind])
-    if min(name) < 32:
-        return False
-    return packet.is_topic(name)
+    return min(name) >= 32 and packet.is_topic(name)
 
 
 def find(data, start, end, direction, is_thorough):

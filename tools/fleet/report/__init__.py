@@ -10,12 +10,8 @@ MERGED = {"timeline": timeline.merge, "examples": examples.merge}
 def told(tables, packets, messages):
     """(name, table) of what the tables of one task tell: those of some whole clients, with all
     their `packets`, or of whole topics and devices; `messages` are all of them."""
-    found = {
-        "devices": devices.partial(tables),
-        "timeline": timeline.partial(tables),
-        "examples": examples.partial(tables, packets, messages),
-    }
-    strips = None if packets is None else examples.order_strips(packets, messages)
-    for name, table in (*found.items(), ("examples", strips)):
-        if table:
-            yield name, table
+    found = [("devices", devices.partial(tables)), ("timeline", timeline.partial(tables))]
+    found.append(("examples", examples.partial(tables, packets, messages)))
+    if packets is not None:
+        found.append(("examples", examples.order_strips(packets, messages)))
+    yield from (one for one in found if one[1])

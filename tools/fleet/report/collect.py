@@ -34,12 +34,15 @@ def collect(out, result, before=None, limits=None):
     """
     devices = tables.read(out, "devices")
     states = Counter(devices["state"].to_pylist())
-    step_s, moments = timeline.shown(result.facts.get("timeline", timeline.SCHEMA.empty_table()))
-    rows = examples.shown(result.facts.get("examples", examples.SCHEMA.empty_table()))
+    step_s, moments = timeline.shown(result.facts.get("timeline"))
+    rows = examples.shown(result.facts.get("examples"))
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
-    changes = None if before is None else _changes(devices, before, _begun_before(out))
+    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
+    told = tables.read(out, "findings", ["site", "finding"])
+    begun = set(told["site"].filter(pc.equal(told["finding"], "began_before")).to_pylist())
+    changes = None if before is None else _changes(devices, before, begun)
     lists = {"captures": _files(out), "changed": changes["rows"] if changes else []}
     lists |= {name: _groups(devices, name) for name in ("firmware", "site")}
     shown = {name: some[: _MOST[name]] for name, some in lists.items()}
@@ -80,15 +83,13 @@ def collect(out, result, before=None, limits=None):
 def earlier(out):
     """The devices of an earlier audit under `out`.  Raises NoAudit."""
     if not any(name.endswith(".parquet") for _, name, *_ in places.files(out / "devices")):
-        raise NoAudit(
-            "%s holds no tables of an audit (no folder devices, or devices is empty)" % out
-        )
+        text = "%s holds no tables of an audit (no folder devices, or devices is empty)"
+        raise NoAudit(text % out)
     try:
         devices = tables.read(out, "devices", ["site", "client_id", "state", "why", "last_seen"])
     except pa.ArrowException as error:
-        raise NoAudit(
-            "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
-        ) from None
+        text = "%s/devices cannot be read: %s" % (out, str(error).splitlines()[0])
+        raise NoAudit(text) from None
     known = pc.and_(pc.is_in(devices["state"], pa.array(STATES)), pc.is_valid(devices["site"]))
     if not pc.all(pc.fill_null(known, False), min_count=0).as_py():
         raise NoAudit("%s is of another version: audit its captures again" % out)
@@ -123,23 +124,20 @@ def notes(out):
     captures = tables.read(out, "captures", ["capture", "counter", "count"])
     wanted = [("capture", "count_distinct"), ("capture", "min"), ("count", "sum")]
     for row in captures.group_by("counter").aggregate(wanted).sort_by("counter").to_pylist():
+        more = row["capture_count_distinct"] - 1
+        where = row["capture_min"] + (f" and {more:,} files more" if more else "")
         text = _not_looked_at(row["counter"], row["count_sum"])
-        if text:
-            more = row["capture_count_distinct"] - 1
-            where = row["capture_min"] + (f" and {more:,} files more" if more else "")
-            found.append("%s: %s" % (where, text))
+        found += ["%s: %s" % (where, text)] if text else []
     return found
 
 
 def _not_looked_at(counter, count):
-    # What a counter of the table `captures` says that an operator should know.
-    for begin, text in _COUNTED.items():
-        if counter.startswith(begin):
-            rest = counter.removeprefix(begin)
-            return text.format(_WORDS.get(counter, rest), count)
+    for begin in filter(counter.startswith, _COUNTED):
+        return _COUNTED[begin].format(_WORDS.get(counter, counter.removeprefix(begin)), count)
     return None
 
 
+# What counters of the table `captures` say that an operator should know.
 _COUNTED = {
     "mqtt_on_port_": "MQTT on port {}, which --ports does not name",
     "link_type_": "{1:,} frames of link type {0} were not read",
@@ -160,10 +158,7 @@ _NOTES = {
 }
 
 
-_SAME = (
-    *("site", "published_by", "topic", "client_id", "kind", "qos", "sure", "why", "evidence"),
-    *("device", "boot", "stream"),
-)
+_SAME = "site published_by topic client_id kind qos sure why evidence device boot stream".split()
 _NEAR_S = 60
 
 
@@ -217,16 +212,14 @@ def _worst_first(devices):
     keys = ("lost", "missed", "violations", "troubles", "duplicates", "incomplete", "refused")
     order = [("rank", "ascending"), *((name, "descending") for name in keys)]
     order += [("site", "ascending"), ("client_id", "ascending")]
-    found = devices.append_column("rank", rank)
-    return found.take(pc.sort_indices(found, order)).drop_columns(["rank"])
+    return devices.append_column("rank", rank).sort_by(order).drop_columns(["rank"])
 
 
 def _columns(table):
-    columns = []
-    for column in examples.timed(table, 19).itercolumns():
-        column = pc.round(column, 1) if pa.types.is_floating(column.type) else column
-        columns.append(column.to_pylist())
-    return {"columns": table.column_names, "data": list(zip(*columns, strict=True))}
+    columns = examples.timed(table, 19).itercolumns()
+    columns = [pc.round(one, 1) if pa.types.is_floating(one.type) else one for one in columns]
+    rows = list(zip(*(one.to_pylist() for one in columns), strict=True))
+    return {"columns": table.column_names, "data": rows}
 
 
 def _groups(devices, name):
@@ -242,13 +235,14 @@ _ALL = pc.CountOptions(mode="all")
 
 
 def _files(out):
-    captures = tables.read(out, "captures")
     files: dict[tuple, dict] = {}
-    missing = _missing(out)
-    for row in captures.to_pylist():
+    # Places where bytes are missing, as `outcome` counts them.
+    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
+    missing = Counter(zip(gaps["site"].to_pylist(), gaps["capture"].to_pylist(), strict=True))
+    for row in tables.read(out, "captures").to_pylist():
         key = row["site"], row["capture"]
         new = {"site": key[0], "file": key[1], "frames": 0, "errors": 0}
-        one = files.setdefault(key, new | {"missing": missing.get(key, 0), "said": None})
+        one = files.setdefault(key, new | {"missing": missing[key], "said": None})
         counter = "frames" if row["counter"] == "lines" else row["counter"]
         if counter in ("frames", "errors"):
             one[counter] += row["count"]
@@ -261,26 +255,12 @@ def _files(out):
     return rows
 
 
-def _missing(out):
-    # {(site, file): places where bytes are missing}, as `outcome` counts them.
-    gaps = outcome.missing(tables.read(out, "gaps", ["site", "capture", "kind"]))
-    found = gaps.group_by(["site", "capture"]).aggregate([("kind", "count")])
-    return {(row["site"], row["capture"]): row["kind_count"] for row in found.to_pylist()}
-
-
 def _statements_broken(out):
     broken = tables.read(out, "violations", ["site", "requirement", "by", "client_id"])
     keys = ["requirement", "by"]
     found = broken.group_by(keys).aggregate([("site", "count"), ("client_id", "count_distinct")])
     found = found.rename_columns([*keys, "times", "clients"])
     return found.sort_by([("times", "descending"), ("requirement", "ascending")]).to_pylist()
-
-
-def _begun_before(out):
-    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
-    found = tables.read(out, "findings", ["site", "finding"])
-    is_begun = pc.equal(found["finding"], "began_before")
-    return set(found["site"].filter(is_begun).to_pylist())
 
 
 def _changes(devices, earlier, begun_before):
@@ -295,9 +275,9 @@ def _changes(devices, earlier, begun_before):
         old, new = before.get(key), now.get(key)
         change = _change(old, new, key[0] in begun_before, key[0] in nameless)
         if change:
-            last = new or old or {}
+            last = new or old
             row = {"change": change, "site": key[0], "device": key[1]}
-            rows.append(row | {"why": last.get("why"), "last seen": _time(last.get("last_seen"))})
+            rows.append(row | {"why": last["why"], "last seen": _time(last["last_seen"])})
     counts = Counter(row["change"] for row in rows)
     told = [name for name in _CHANGES if counts[name] or name not in (_NOT_BY_ID, _KNOWN_NOW)]
     rows.sort(key=lambda row: _CHANGES.index(row["change"]))

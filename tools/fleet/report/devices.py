@@ -17,16 +17,10 @@ _KEYS = ["site", "client_id"]
 _ENDS = ("disconnect", "closed_by_client", "closed_by_server", "reset", "open")
 # How the columns of partial rows are put together.
 _OPERATIONS = {
-    **dict.fromkeys(
-        ("lost", "undelivered", "missed", "duplicates", "overtaking", "incomplete"), "sum"
-    ),
-    **dict.fromkeys(("violations", "troubles", "late", "connects", "refused"), "sum"),
-    **dict.fromkeys(("ended_" + name for name in _ENDS), "sum"),
-    **dict.fromkeys(("sent", "received", "redelivered", "readings", "boots"), "sum"),
-    **dict.fromkeys(("firmware", "keep_alive_s", "longest_silence_s", "ping_ms"), "max"),
-    **dict.fromkeys(("latency_p50_ms", "latency_p95_ms", "last_seen"), "max"),
-    "first_seen": "min",
-}
+    field.name: "sum" if field.type == pa.int64() else "max"
+    for field in schemas.DEVICES
+    if field.name not in (*_KEYS, "state", "why")
+} | {"keep_alive_s": "max", "first_seen": "min"}
 # What makes a client what it is, in the order of importance, and in words.
 _REASONS = (
     ("losing", "lost", "messages of it lost: {}"),
@@ -44,11 +38,7 @@ STATES = ("losing", "faulty", "unsteady", "well")
 
 def partial(tables):
     """Partial rows of what some tables of one task tell of clients."""
-    found = [
-        reader(tables[name])
-        for name, reader in _READERS
-        if name in tables and tables[name].num_rows
-    ]
+    found = [read(tables[one]) for one, read in _READERS if one in tables and tables[one].num_rows]
     return pa.concat_tables(found, promote_options="default") if found else None
 
 
@@ -59,9 +49,8 @@ def merge(partials):
     rows = rows.group_by(_KEYS).aggregate(list(_OPERATIONS.items()))
     rows = rows.rename_columns({"%s_%s" % item: item[0] for item in _OPERATIONS.items()})
     columns = {name: rows[name] for name in [*_KEYS, *_OPERATIONS]}
-    for name, operation in _OPERATIONS.items():
-        if operation == "sum":
-            columns[name] = pc.fill_null(columns[name], 0)
+    sums = (name for name, operation in _OPERATIONS.items() if operation == "sum")
+    columns |= {name: pc.fill_null(columns[name], 0) for name in sums}
     columns["state"], columns["why"] = _states(columns, len(rows))
     return table(columns, schemas.DEVICES)
 
@@ -86,10 +75,6 @@ def _plain(values):
     return values.cast(values.type.value_type) if is_coded else values
 
 
-def _is(table, column, value):
-    return pc.equal(_plain(table[column]), value)
-
-
 def _by(key, columns, is_such=None):
     # -> function(table): rows by site and client (in the column `key`) of what `columns` are made
     # of: the name of one of the table's, or a function of the table.
@@ -110,26 +95,16 @@ def _ones(table):
     return pa.array(np.ones(len(table), np.int64))
 
 
-def _of_side(side, column):
-    # A message given up is told of the side that gave it up.
-    return lambda table: pc.if_else(_is(table, "direction", side), table[column], 0)
+def _where(key, value, column):
+    return lambda table: pc.if_else(pc.equal(table[key], value), table[column], 0)
 
 
-def _of_kind(is_never_seen):
-    # What the broker did not pass on is no fault of who published it.
-    def count(table):
-        is_such = pc.equal(_is(table, "kind", "never_seen"), is_never_seen)
-        return pc.if_else(is_such, table["messages"], 0)
-
-    return count
+def _is_trouble(table):
+    return pc.and_(pc.equal(table["about"], "client"), outcome.is_known(table))
 
 
 def _is_counted(who):
-    def is_such(table):
-        is_counted = pc.and_(outcome.is_known(table), pc.greater(table["qos"], 0))
-        return pc.and_(is_counted, pc.is_valid(table[who]))
-
-    return is_such
+    return lambda table: pc.and_(outcome.is_counted(table), pc.is_valid(table[who]))
 
 
 def _latency(table):
@@ -150,28 +125,27 @@ _CONNECTIONS = {
     "connects": _ones,
     "refused": lambda t: pc.not_equal(pc.fill_null(t["return_code"], 0), 0),
     **{"first_seen": "start", "last_seen": "end", "keep_alive_s": "keep_alive_s"},
-    **{"ended_" + end: lambda t, end=end: _is(t, "end_reason", end) for end in _ENDS},
+    **{"ended_" + end: lambda t, end=end: pc.equal(t["end_reason"], end) for end in _ENDS},
 }
 _SEQUENCES = {
-    **{"sent": _of_side("c2s", "messages"), "received": _of_side("s2c", "messages")},
+    "sent": _where("direction", "c2s", "messages"),
+    "received": _where("direction", "s2c", "messages"),
     **{name: name for name in ("redelivered", "duplicates", "overtaking")},
-    "incomplete": _of_side("c2s", "incomplete"),
+    # A message given up is told of the side that gave it up.
+    "incomplete": _where("direction", "c2s", "incomplete"),
 }
-_LOSSES = {"lost": _of_kind(True), "undelivered": _of_kind(False)}
+# What the broker did not pass on is no fault of who published it.
+_LOSSES = {
+    "lost": _where("kind", "never_seen", "messages"),
+    "undelivered": _where("kind", "not_delivered", "messages"),
+}
 _PARTIAL = {"boots": "count_distinct"}  # of one device in one task only
 _READERS = (
     ("connections", _by("client_id", _CONNECTIONS)),
     ("keepalive", _by("client_id", {n: n for n in ("late", "longest_silence_s", "ping_ms")})),
     # What the broker did wrong is no fault of the client it was seen with.
-    ("violations", _by("client_id", {"violations": _ones}, lambda t: _is(t, "by", "client"))),
-    (
-        "findings",
-        _by(
-            "client_id",
-            {"troubles": "count"},
-            lambda t: pc.and_(_is(t, "about", "client"), outcome.is_known(t)),
-        ),
-    ),
+    ("violations", _by("client_id", {"violations": _ones}, lambda t: pc.equal(t["by"], "client"))),
+    ("findings", _by("client_id", {"troubles": "count"}, _is_trouble)),
     ("sequences", _by("client_id", _SEQUENCES)),
     ("losses", _by("published_by", _LOSSES, _is_counted("published_by"))),
     ("losses", _by("client_id", {"missed": "messages"}, _is_counted("client_id"))),

@@ -21,11 +21,8 @@ SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.str
 _MOST = {"finding": 1000, "violation": 8, "strip": 40}
 _AROUND = 4
 _STRIP_PACKETS = 3000
-_PACKET = (
-    *("ts", "number", "direction", "packet_type", "qos", "dup", "packet_id", "topic"),
-    "payload_bytes",
-)
-_MESSAGE = ("first_sent", "number", "direction", "qos", "packet_id", "topic", "sequence")
+_PACKET = "ts number direction packet_type qos dup packet_id topic payload_bytes".split()
+_MESSAGE = "first_sent number direction qos packet_id topic sequence".split()
 
 
 def partial(tables, packets=None, messages=None):
@@ -48,19 +45,18 @@ def _table(rows):
 
 def merge(tables):
     """The earliest of each kind (strips: the worst)."""
-    rows = pa.concat_tables(tables).sort_by("rank").to_pylist() if tables else []
     kept, counts = [], Counter()
-    for row in rows:
+    for row in pa.concat_tables(tables).sort_by("rank").to_pylist():
         counts[row["what"]] += 1
         if counts[row["what"]] <= _MOST[row["what"].partition(":")[0]]:
-            kept.append((row["what"], row["rank"], row["text"]))
-    return _table(kept) if kept else SCHEMA.empty_table()
+            kept.append(row)
+    return pa.Table.from_pylist(kept, SCHEMA)
 
 
 def shown(rows):
-    """{kind: list of dicts} for the report."""
+    """{kind: list of dicts} of what is merged, or None, for the report."""
     found = {what: [] for what in _MOST}
-    for row in rows.to_pylist():
+    for row in rows.to_pylist() if rows else ():
         found[row["what"].partition(":")[0]].append(json.loads(row["text"]))
     return found
 
@@ -70,7 +66,7 @@ def _earliest(table, ts, most):
     chosen = table.take(order)
     ranks = chosen[ts].cast(pa.int64()).to_pylist()
     for rank, row in zip(ranks, dicts(chosen), strict=True):
-        yield rank or 0, _text(row)
+        yield rank or 0, json.dumps(row)
 
 
 def dicts(table):
@@ -87,10 +83,6 @@ def timed(table, size):
     return table
 
 
-def _text(row):
-    return json.dumps(row, ensure_ascii=True)
-
-
 def _violations(table, packets, messages):
     found = []
     for name in pc.unique(table["requirement"]).to_pylist():
@@ -98,7 +90,7 @@ def _violations(table, packets, messages):
         for rank, text in _earliest(some, "ts", _MOST["violation"]):
             row = json.loads(text)
             row["around"] = _around(row, packets, messages)
-            found.append(("violation:" + name, rank, _text(row)))
+            found.append(("violation:" + name, rank, json.dumps(row)))
     return found
 
 
@@ -122,8 +114,6 @@ def _where(table, values):
     masks = []
     for name, value in values.items():
         column = table[name]
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(pa.string())
         masks.append(pc.is_null(column) if value is None else pc.equal(column, value))
     return table.filter(reduce(pc.and_kleene, masks))
 
@@ -139,11 +129,11 @@ def order_strips(packets, messages):
         is_reading = some["envelope"].is_valid().to_pylist()
         numbers = zip(fields["boot"].tolist(), fields["sequence"].tolist(), strict=True)
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
-        told = (some[name].to_pylist() for name in ("dup", "packet_id", "payload_hash"))
-        dups, ids, hashes = told
+        names = ("dup", "packet_id", "payload_hash")
+        dups, ids, hashes = (some[name].to_pylist() for name in names)
         found = strips.strip(wanted, dups, ids, hashes, readings)
         if found:
-            rows.append(("strip", -weight, _text(found)))
+            rows.append(("strip", -weight, json.dumps(found)))
     return _table(rows) if rows else None
 
 
@@ -158,10 +148,8 @@ def _suspects(messages):
     code = grouped(*(codes for codes, _ in keys), qos)
     order = np.lexsort((some["position"].to_numpy(), code))
     code = code[order]
-    boot, sequence = (
-        some[name].combine_chunks().fill_null(-1).to_numpy()[order]
-        for name in ("boot", "sequence")
-    )
+    columns = (some[name].combine_chunks().fill_null(-1) for name in ("boot", "sequence"))
+    boot, sequence = (one.to_numpy()[order] for one in columns)
     leap = np.diff(sequence)
     is_next = (np.diff(code) == 0) & (np.diff(boot) == 0) & (sequence[1:] >= 0)
     weight = np.minimum(some["times_dup"].to_numpy()[order], 1).astype(np.int64)

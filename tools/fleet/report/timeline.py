@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns import table
+from ..outcome import is_counted
 
 # `at`: seconds since 1970; `bin`: of a latency, else 0.
 _KINDS = {"step_s": pa.int64(), "at": pa.int64(), "what": pa.string(), "bin": pa.int16()}
@@ -19,44 +20,35 @@ _SHOWN_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200
 _MOST_STEPS = 500
 _SHOWN_STEPS = 120
 _PER_DOUBLING = 8  # bins: 9 percent from one to the next
-# Column of the time, and of how many each row stands for.
-_COUNTED = {
-    "packets": ("ts", None),
-    "connections": ("start", None),
-    "readings": ("ts", None),
-    "latency": ("ts", None),
-    "violations": ("ts", None),
-    "losses": ("ts", "messages"),
-}
+_COUNTED = ("packets", "connections", "readings", "latency", "violations", "losses")
 
 
 def partial(tables):
     """What these tables of one task tell -> rows of `SCHEMA`, or None."""
-    found = [rows for name in _COUNTED if name in tables for rows in _counted(name, tables[name])]
-    return merge([one for one in found if one.num_rows]) if found else None
+    found = [one for name in _COUNTED if name in tables for one in _counted(name, tables[name])]
+    found = [_steps(*one) for one in found if len(one[0])]
+    return merge(found) if found else None
 
 
 def _counted(name, rows):
-    time, number = _COUNTED[name]
-    if name == "losses":
-        known = pc.not_equal(rows["sure"].cast(pa.string()), "not_knowable")
-        rows = rows.filter(pc.and_(known, pc.greater(rows["qos"], 0)))
+    time = "start" if name == "connections" else "ts"
+    is_loss = name == "losses"
+    if is_loss:
+        rows = rows.filter(is_counted(rows))
     rows = rows.filter(pc.is_valid(rows[time]))
     seconds = rows[time].cast(pa.int64()).to_numpy() // 1_000_000
-    counts = rows[number].to_numpy() if number else np.ones(len(rows), np.int64)
+    none, once = np.zeros(len(rows), np.int64), np.ones(len(rows), np.int64)
     if name != "latency":
-        yield _steps(seconds, name, np.zeros(len(rows), np.int64), counts)
+        yield seconds, name, none, rows["messages"].to_numpy() if is_loss else once
     if name in ("readings", "latency"):
         known = rows["latency_ms"].is_valid().to_numpy()
         ms = np.maximum(rows["latency_ms"].to_numpy()[known], 0)
         bins = np.floor(_PER_DOUBLING * np.log2(1 + ms)).astype(np.int64)
-        yield _steps(seconds[known], "latency", bins, np.ones(len(ms), np.int64))
+        yield seconds[known], "latency", bins, once[known]
 
 
 def _steps(seconds, what, bins, counts):
-    if not len(seconds):
-        return SCHEMA.empty_table()
-    step = _fitting(_STEPS_S, int(seconds.max() - seconds.min()), _MOST_STEPS)
+    step = _fitting(_STEPS_S, int(np.ptp(seconds)), _MOST_STEPS)
     return _summed({"what": [what] * len(bins), "bin": bins, "count": counts}, seconds, step)
 
 
@@ -74,9 +66,7 @@ def _fitting(steps, span_s, most):
 
 def merge(tables):
     """Rows of several tasks, in the largest of their steps."""
-    rows = pa.concat_tables(tables) if tables else SCHEMA.empty_table()
-    if not len(rows):
-        return rows
+    rows = pa.concat_tables(tables)
     at = rows["at"].to_numpy()
     # The whole span may need larger steps than any part of it did.
     step = max(int(rows["step_s"].to_numpy().max()), _fitting(_STEPS_S, int(np.ptp(at)), 2000))
@@ -84,8 +74,8 @@ def merge(tables):
 
 
 def shown(rows):
-    """-> (seconds of a step, [{"at": …, "packets": …, "p50": …}, …]) for the report."""
-    if not len(rows):
+    """Of what is merged, or None: (seconds of a step, [{"at": …, "packets": …, "p50": …}, …])."""
+    if not rows:
         return 1, []
     at = rows["at"].to_numpy()
     least = int(rows["step_s"][0].as_py())
@@ -99,15 +89,11 @@ def shown(rows):
             one.setdefault("bins", {})[size] = one.get("bins", {}).get(size, 0) + count
         else:
             one[what] = one.get(what, 0) + count
-    return step, [_with_latency(moments[moment]) for moment in sorted(moments)]
-
-
-def _with_latency(moment):
-    bins = moment.pop("bins", None)
-    if bins:
-        for name, part in (("p50", 0.5), ("p95", 0.95), ("max", 1)):
-            moment[name] = _percentile(bins, part)
-    return moment
+    for one in moments.values():
+        if bins := one.pop("bins", None):
+            parts = {"p50": 0.5, "p95": 0.95, "max": 1}
+            one |= {name: _percentile(bins, part) for name, part in parts.items()}
+    return step, [moments[moment] for moment in sorted(moments)]
 
 
 def _percentile(bins, part):
