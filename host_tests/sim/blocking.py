@@ -14,10 +14,10 @@ from host_tests.standin import packets as p
 from . import programs
 from .broker import REFUSED_TOPIC, Terms
 from .device import Taking
-from .faults import Fault, fault
+from .faults import Fault
 from .network import Link
 from .outgoing import Flow, Outgoing
-from .programs import Handed
+from .programs import STRIKES, Handed
 from .record import Record
 from .rules import Rules
 from .script import BROKER_LIMITS
@@ -28,18 +28,7 @@ from umqtt31 import MQTTError, robust, simple  # isort: skip
 _MOST_MS = 3_600_000  # for all of a program
 _DEEPEST = 4  # callbacks inside of callbacks
 _SUBACK_REFUSED = 128
-# Faults beside those of all programs, and the level from which on they are.
-_STRIKES = (
-    ("refuse", "open", 3),
-    ("busy", "open", 3),
-    ("forget", "down", 4),
-    ("challenge", "hello", 5),
-    ("challenge", "sent", 5),
-    ("dismiss", "sent", 5),
-    ("deny", "judged", 5),
-    ("deny", "judged", 5),
-)
-_PLACES = {"open": 6, "hello": 6, "down": 600, "sent": 60, "judged": 12}  # how far these reach
+_STRIKES = (*STRIKES[:2], ("forget", "down", 600, 4), *STRIKES[2:])
 
 
 class CallbackError(Exception):
@@ -225,13 +214,10 @@ class Program(programs.Program):
     def _choose(self) -> None:
         self._level = self._dice.choice((3, 4, 4))
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
-        found = {(one.place, one.at): one for one in super()._choose_faults()}
-        for kind, place, level in _STRIKES:
-            if self._level >= level and self._dice.random() < 0.3:
-                at = self._dice.randint(0, _PLACES[place])
-                found[place, at] = fault(kind, place, at)
-        return tuple(found.values())
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        self._add_strikes(found, _STRIKES, self._level, 0.3)
+        return found
 
     def _terms(self) -> dict[str, Any]:
         dice = self._dice

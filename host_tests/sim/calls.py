@@ -11,7 +11,8 @@ from typing import Any
 from . import programs
 from .broker import REFUSED_TOPIC, Terms
 from .device import Device
-from .faults import NEVER, Fault, fault
+from .faults import Fault
+from .programs import RESETS, STRIKES
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
 from umqtt31.properties import encode  # isort: skip
@@ -20,22 +21,14 @@ _MOST_MS = 3_600_000  # for all of a program, from its last reset on
 _MOST_INSIDE = 30  # calls in hooks
 _QUOTA_EXCEEDED = 0x97
 
-# Faults beside those of all programs: kind, place, how far they reach, from which level on.
 _STRIKES = (
     ("hang", "up", 600, 3),
     ("hang", "down", 600, 3),
-    ("refuse", "open", 6, 3),
-    ("busy", "open", 6, 3),
+    *STRIKES[:2],
     ("raise", "handler", 20, 3),
     ("jump", "turn", 60, 3),
-    ("challenge", "hello", 6, 5),
-    ("challenge", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("deny", "judged", 12, 5),
-    ("deny", "judged", 12, 5),
+    *STRIKES[2:],
 )
-_RESETS = (("up", 600), ("read", 600), ("store", 200), ("flash", 100))
 
 
 class HandlerError(Exception):
@@ -70,19 +63,13 @@ class Program(programs.Program):
         self._has_resets = dice.random() < 0.5
         self._clean = dice.choice((0, 0, 0.3))  # how often connect() begins anew
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
-        dice = self._dice
-        found = {(one.place, one.at): one for one in super()._choose_faults()}
-        for kind, place, reach, level in _STRIKES:
-            if self._level >= level and dice.random() < 0.25:
-                at = dice.randint(0, reach)
-                found[place, at] = fault(kind, place, at)
-        for place, reach in _RESETS:
-            if self._has_resets and dice.random() < 0.4:
-                at = dice.randint(0, reach)
-                value = dice.choice((0, 1, 2, NEVER)) if place == "store" else dice.randrange(100)
-                found[place, at] = fault("reset", place, at, value)
-        return tuple(found.values())
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        self._add_strikes(found, _STRIKES, self._level, 0.25)
+        for place, reach in RESETS:
+            if self._has_resets and self._dice.random() < 0.4:
+                self._add_reset(found, place, reach)
+        return found
 
     def _terms(self) -> dict[str, Any]:
         dice = self._dice

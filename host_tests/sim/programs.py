@@ -11,15 +11,27 @@ from typing import Any
 
 from host_tests.standin import packets as p
 
-from .faults import Fault, fault
+from .faults import NEVER, Fault, fault
 from .incoming import Incoming
 from .network import Link
 from .record import Record, Violation
 from .world import World
 
-BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
+_BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
 _DELAYS = (("stall", "up"), ("stall", "down"), ("split", "up"), ("jam", "up"), ("narrow", "up"))
 _REACH = 600  # bytes from the start of a run in which faults strike
+RESETS = (("up", _REACH), ("read", _REACH), ("store", 200), ("flash", 100))
+# Other faults: kind, place, how far they reach, from which level on they are.
+STRIKES = (
+    ("refuse", "open", 6, 3),
+    ("busy", "open", 6, 3),
+    ("challenge", "hello", 6, 5),
+    ("challenge", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("deny", "judged", 12, 5),
+    ("deny", "judged", 12, 5),
+)
 
 
 class Program:
@@ -36,7 +48,7 @@ class Program:
         self.faults = self._choose_faults()
         self.world = self._make_world(
             seed=seed,
-            faults=self.faults,
+            faults=self.faults.values(),
             latency_ms=dice.choice((1, 30)),
             serve=dice.choice((1, 4, 20)),
             reuses_ids=dice.random() < 0.5,
@@ -49,15 +61,27 @@ class Program:
         # What faults and world depend on.
         pass
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
         # Some that end a connection, some that only delay; two at one place are left out.
-        found = {}
-        for kinds, most in ((BREAKS, 5), (_DELAYS, 3)):
+        found: dict[tuple[str, int], Fault] = {}
+        for kinds, most in ((_BREAKS, 5), (_DELAYS, 3)):
             for _ in range(self._dice.randint(0, most)):
                 kind, place = self._dice.choice(kinds)
                 at = self._dice.randint(20, _REACH)
                 found[place, at] = fault(kind, place, at)
-        return tuple(found.values())
+        return found
+
+    def _add_strikes(self, found: dict, strikes: Any, level: int, chance: float) -> None:
+        for kind, place, reach, least in strikes:
+            if level >= least and self._dice.random() < chance:
+                at = self._dice.randint(0, reach)
+                found[place, at] = fault(kind, place, at)
+
+    def _add_reset(self, found: dict, place: str, reach: int) -> None:
+        dice = self._dice
+        at = dice.randint(0, reach)
+        value = dice.choice((0, 1, 2, NEVER)) if place == "store" else dice.randrange(100)
+        found[place, at] = fault("reset", place, at, value)
 
     def _terms(self) -> dict[str, Any]:
         # What else the world is to be like.

@@ -1,4 +1,5 @@
-"""Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults.
+"""Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults, over
+resets or without them.
 
 The world's rules watch what the client writes, `programs` what bodies of loops are handed, and
 the acknowledgements that follow them.  The event loop's time is the world's: nothing waits, one
@@ -18,13 +19,14 @@ from host_tests.choice import class_for
 from . import programs
 from .clock import injected
 from .device import Taking
+from .faults import Fault
 from .network import DeviceReset
-from .programs import Handed
+from .programs import RESETS, Handed
 from .record import Violation
 from .rules import Rules
 from .world import World
 
-from umqtt31 import MQTTError, aio  # isort: skip
+from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
@@ -129,8 +131,6 @@ class Loop(asyncio.SelectorEventLoop):
 class Watched(Taking):
     """The rules hear what is accepted."""
 
-    _is_deferred = False  # what is accepted is kept from the next turn on
-
     def __init__(self, world: World, **options: Any):
         self.world = world
         self._outgoing = world.rules.outgoing
@@ -138,10 +138,15 @@ class Watched(Taking):
         world.rules.keepalive_ms = 1000 * options["keepalive"]
         world.rules.outgoing.window = options["max_inflight"]
         world.rules.closers = 1  # it may close a connection whenever it likes
-        super().__init__("device", "broker", **options)
+        # What is accepted is kept from the next turn on.
+        self._is_deferred = world.device.is_deferred
+        super().__init__("device", "broker", store=world.device.store(), **options)
+        self.on_drop = self._on_drop
+
+    def _on_drop(self, packet_id: int, reason: int) -> None:
+        self._outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT, reason)
 
     async def connect(self, clean_session: bool = True, *more: Any) -> bool:
-        """As the client's."""
         if clean_session:
             self._incoming.on_clean_connect()  # it forgets before the broker hears of it
         return bool(await super().connect(clean_session, *more))
@@ -149,7 +154,8 @@ class Watched(Taking):
     def publish_nowait(
         self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
     ) -> int:
-        """As the client's."""
+        if self.world.is_dead:
+            raise DeviceReset
         flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
         try:
             packet_id = super().publish_nowait(topic, msg, retain, qos, *more)
@@ -159,18 +165,25 @@ class Watched(Taking):
         self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
         return int(packet_id)
 
+    def _turn(self, reads: bool = True) -> int:
+        error = self.last_error
+        handled: int = super()._turn(reads)
+        if self.last_error in (None, error):
+            self._outgoing.on_kept()
+        return handled
+
 
 @cache
-def watched(watch: type, level: int, named: frozenset[str]) -> type:
-    """-> the class of clients that `watch` watches, of the options that these arguments need."""
+def watched(level: int, named: frozenset[str]) -> type:
+    """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
-    return type("Client", (watch, aio.extend(base)), {})
+    return type("Client", (Watched, aio.extend(base)), {})
 
 
-def make_client(watch: type, world: TaskWorld, **options: Any) -> Any:
-    """-> a client that `watch` watches."""
+def make_client(world: TaskWorld, level: int, **options: Any) -> Any:
+    """-> a watched client."""
     named = frozenset(options) & {"overflow", "ordered"}
-    return watched(watch, options["level"], named)(world, **options)
+    return watched(level, named)(world, level=level, **options)
 
 
 class Program(programs.Program):
@@ -195,12 +208,15 @@ class Program(programs.Program):
 
     def run(self) -> None:
         """Run it to its end; raises Violation."""
+        self._choose_store()
         self._have_sent()
         self.world.run_tasks(self._main)
 
+    def _choose_store(self) -> None:
+        self.world.device.store_kind = "ram"
+
     def _make_client(self) -> Any:
         return make_client(
-            Watched,
             self.world,
             keepalive=60,
             buffer_size=64,
@@ -299,3 +315,57 @@ class Program(programs.Program):
             message.done()
             return True
         return False
+
+
+class Rebooting(Program):
+    """A random program of tasks with a store that outlives resets.
+
+    Each boot begins the tasks anew over what the store has kept, mostly with other settings;
+    what was accepted arrives, and what was acknowledged is not handed over again.
+    """
+
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        for place, reach in RESETS:
+            for _ in range(self._dice.randint(0, 3)):
+                self._add_reset(found, place, reach)
+        return found
+
+    def _choose_store(self) -> None:
+        dice = self._dice
+        device = self.world.device
+        device.store_kind = dice.choice(("log", "journal"))
+        device.is_deferred = dice.random() < 0.4
+        self._is_ordered = is_ordered = dice.random() < 0.2
+        self.world.rules.outgoing.is_ordered = is_ordered
+        if is_ordered:
+            self._options["ordered"] = True
+            self._up_qos = (dice.choice((1, 2)),)
+        elif dice.random() < 0.3:
+            self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
+        self._level = self._options.pop("level")
+
+    def _make_client(self) -> Any:
+        # A journal with messages is not for another level, from or to 5.
+        level = self._dice.choice((3, 4, 5, self._level, self._level))
+        if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
+            level = self._level
+        window = 1 if self._is_ordered else self._dice.choice((1, 4))
+        options = {
+            "keepalive": 60,
+            "buffer_size": 64,
+            "max_inflight": window,
+            "max_mqueue_len": 20 - window,  # all that an earlier boot took
+            **self._options,
+        }
+        try:
+            client = make_client(self.world, level, **options)
+        except MQTTError as error:
+            if error.code != JOURNAL or level == self._level:
+                raise
+            return make_client(self.world, self._level, **options)
+        self._level = level
+        return client
+
+    def _begins_anew(self) -> bool:
+        return self._dice.random() < 0.15

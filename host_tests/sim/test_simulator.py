@@ -10,7 +10,7 @@ import umqtt31
 from host_tests.sim import Violation, World, campaign, explore, faults, network, parse, script
 from host_tests.sim.cli import cli
 from host_tests.sim.shrink import shrink
-from host_tests.sim.wrong_clients import WRONG
+from host_tests.sim.wrong_clients import WRONG, make_mistake
 from tools.project import ROOT
 
 
@@ -141,7 +141,7 @@ def test_window_when_wider_than_the_messages_then_changes_nothing():
 
 
 def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch):
-    WRONG["dup forgotten"].mistake.make(monkeypatch)
+    make_mistake(monkeypatch, *WRONG["dup forgotten"][2:])
     schedule = parse("split@down3 tear@up70 stall@down12:7 jump@turn5")
     failure, _ = campaign.attempt(script.parse("up=121212 down=22 window=3 size=9"), schedule)
     assert failure and failure.rule == "31-2.1-DUP"
