@@ -13,4 +13,4 @@ SMALL = [one for one in scenarios() if one.setting.block_bytes < 4096]
 def test_journal_cut_early_recovers_the_state_before_or_after(scenario):
     checker = Checker(torn=1)
     checker.run(scenario)
-    assert checker.count.once and checker.count.carried_on
+    assert checker.count["once"] and checker.count["carried on"]

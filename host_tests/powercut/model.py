@@ -48,6 +48,11 @@ class Model:
         """The newest state."""
         return self.states[-1]
 
+    def forget_old_states(self) -> None:
+        """What was checked with every packet need not be again."""
+        del self.states[:-1]
+        self.required = 0
+
     def allowed(self) -> list[State]:
         """The states that may be on flash now."""
         return self.states[self.required :]

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .life import Call, Setting
+from .life import Call, Opened, Setting
 
 _SMALL = Setting()
 _ONCE = replace(_SMALL, block_bytes=512, page_bytes=64, cell_bytes=64, blocks=6)
@@ -66,7 +66,7 @@ def of_any_sizes(seed: int) -> Scenario:
             client_id=b"c" * source.choice((0, 1, 5, 23, 60)),
         )
         try:
-            setting.open(setting.flash())
+            Opened(setting, setting.flash())
         except ValueError:
             continue  # packets too large for such blocks
         return Scenario(f"sizes {seed}", setting, tuple(walk(seed, setting, 60)))

@@ -2,7 +2,7 @@
 
 Bits only fall when programming and rise only by erasing a whole block; programs are
 whole aligned units and never ask a 0 to become 1; every block counts its wear.  The
-power can be cut at any operation, which is then undone, done or torn; operations can
+power can be cut at any operation (`watch`), which `cut` undoes or tears; operations can
 fail; blocks can be worn out, bits fall by themselves.  No clock; one seed, one result.
 """
 
@@ -14,11 +14,7 @@ TORN_PREFIX = "torn prefix"
 TORN_BITS = "torn bits"
 MODES = (UNDONE, DONE, TORN_PREFIX, TORN_BITS)
 
-_SYNC, _BLOCK_COUNT, _BLOCK_BYTES, _ERASE = 3, 4, 5, 6
-
-
-class PowerCut(Exception):
-    """The power failed; the object that used the flash is dead."""
+_BLOCK_COUNT, _BLOCK_BYTES, _ERASE = 4, 5, 6
 
 
 class WrongUse(AssertionError):
@@ -43,19 +39,12 @@ class Flash:
         self.worn: dict[int, bool] = {}  # block -> does it say so, or keep wrong bits in silence
         self.watch = None  # watch(address, before, after), called before each operation
         self.watch_read = None  # watch_read(), called before each read
-        self._cut_at = None
         self._failures = 0
 
     @property
     def erases(self):
         """Blocks erased so far."""
         return sum(self.wear)
-
-    def cut_at(self, operation, mode, seed=0):
-        """Cut the power at the operation with this number, counted from 0."""
-        self._cut_at = operation
-        self._cut_mode = mode
-        self._cut_seed = seed
 
     def fail_at(self, operation, count):
         """From the operation with this number on so many fail; each leaves nothing or half."""
@@ -137,10 +126,6 @@ class Flash:
                 half = len(after) // 2
                 self.data[at : at + half] = after[:half]
             raise OSError(5)
-        if self.operations == self._cut_at:
-            torn = cut(bytes(before), after, self._cut_mode, self._cut_seed)
-            self.data[at : at + len(torn)] = torn
-            raise PowerCut(f"at operation {self.operations}, {self._cut_mode}")
         self.data[at : at + len(after)] = after
         self.operations += 1
 
