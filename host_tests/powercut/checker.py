@@ -25,7 +25,6 @@ class Operation(NamedTuple):
     after: bytes
 
     def cut(self, mode: str, seed: int = 0) -> bytes:
-        """The flash after a cut in this operation."""
         torn = cut(self.before, self.after, mode, seed)
         return self.image[: self.at] + torn + self.image[self.at + len(torn) :]
 

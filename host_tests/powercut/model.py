@@ -45,7 +45,6 @@ class Model:
 
     @property
     def state(self) -> State:
-        """The newest state."""
         return self.states[-1]
 
     def forget_old_states(self) -> None:
@@ -58,7 +57,6 @@ class Model:
         return self.states[self.required :]
 
     def put(self, packet_id: int, qos: int, packet: bytes, maybe_sent: bool) -> None:
-        """A message was accepted."""
         message = Message(packet_id, qos, packet, False, maybe_sent)
         before = self.state.messages
         if maybe_sent:  # there is a connection, so those before it may have been, too
@@ -89,7 +87,6 @@ class Model:
             self._change(messages=messages)
 
     def renew(self, is_clean: bool) -> None:
-        """The broker has a new session."""
         messages = tuple(
             m._replace(maybe_sent=False, has_pubrec=False) for m in self.state.messages
         )

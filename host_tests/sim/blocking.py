@@ -82,7 +82,6 @@ class OneByOne(Outgoing):
     is_again = False  # what failed is published again, by robust
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH goes out."""
         _, _, topic, payload = p.publish_fields(packet, self._record.level)
         flow = self.flows.get(topic + b"\0" + payload)
         if flow and not flow.is_sent:
@@ -91,7 +90,6 @@ class OneByOne(Outgoing):
         super().on_publish(link, packet)
 
     def on_returned(self, flow: Flow) -> None:
-        """publish() returned."""
         flow.is_accepted = flow.is_promised = True
         if flow.qos and not flow.delivered:
             self._record.fail("publish", f"returned, and the broker has not got {flow}")
@@ -105,7 +103,6 @@ class OneByOne(Outgoing):
             self._refused.remove(flow)
 
     def on_abandoned(self) -> None:
-        """connect() gives up what is in flight."""
         for flow in self.flows.values():
             if self.is_again and not flow.is_accepted:
                 flow.is_sent = flow.is_released = flow.is_pubrec_new = flow.has_pubrec = False
@@ -117,7 +114,6 @@ class OneByOne(Outgoing):
         self._in_flight.clear()
 
     def on_delivered(self, key: bytes) -> None:
-        """The broker passes the message on."""
         flow = self.flows[key]
         if self.is_again and flow.delivered:
             flow.delivered -= 1  # robust promises no more than once or more
@@ -236,7 +232,6 @@ class Program(programs.Program):
         return b"%d" % number + b"." * size
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
         self._have_sent()
         self.world.rules.outgoing.is_again = self._is_robust
         self.world.run(lambda device: self._main())

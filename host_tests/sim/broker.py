@@ -37,7 +37,6 @@ class Terms:
     is_talkative: bool = False  # its messages have properties
 
     def properties(self) -> bytes:
-        """Of CONNACK."""
         names = {
             "receive_maximum": self.receive,
             "maximum_packet_size": self.most_bytes,
@@ -48,18 +47,16 @@ class Terms:
         return p.properties(**{name: value for name, value in names.items() if value})
 
 
+@dataclass(slots=True, eq=False)
 class Outgoing:
     """A message of the broker to the client."""
 
-    __slots__ = ("topic", "payload", "qos", "packet_id", "is_released", "is_sent")
-
-    def __init__(self, topic: bytes, payload: bytes, qos: int):
-        self.topic = topic
-        self.payload = payload
-        self.qos = qos
-        self.packet_id = 0
-        self.is_released = False  # PUBREC came
-        self.is_sent = False
+    topic: bytes
+    payload: bytes
+    qos: int
+    packet_id: int = 0
+    is_released: bool = False  # PUBREC came
+    is_sent: bool = False
 
     @property
     def key(self) -> bytes:
@@ -106,7 +103,6 @@ class Broker:
         self._is_subscribed = not self._needs_subscription
 
     def send(self, topic: bytes, payload: bytes, qos: int) -> None:
-        """A message for the client, from some other client."""
         self.queue.append(Outgoing(topic, payload, qos))
         self._pump()
 
@@ -131,14 +127,12 @@ class Broker:
         self._forget()
 
     def on_closed(self, link: Link) -> None:
-        """The connection `link` is gone."""
         link.is_dropped = True
         if link is self.link:
             self.link = None
             self._left_at = self._world.now
 
     def on_bytes(self, link: Link, data: bytes) -> None:
-        """Bytes of the client arrived."""
         world = self._world
         heard = link.heard
         heard += data

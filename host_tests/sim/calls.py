@@ -91,7 +91,6 @@ class Program(programs.Program):
         return b"%d" % number + b"." * self._dice.choice((0, 0, 30, 90))
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
         dice = self._dice
         self._have_sent()
         self._steps = dice.randint(20, 100)

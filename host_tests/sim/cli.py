@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from . import campaign, explore, faults, script
-from .shrink import shrink
 
 _SEEDS = 1 << 40
 
@@ -65,7 +64,7 @@ def _tell(console: Console, total: campaign.Result) -> None:
     if not total.failures:
         console.print("every promise held")
         return
-    failure = shrink(total.failures[0])
+    failure = campaign.shrink(total.failures[0])
     console.print(f"broken: {failure.message}", markup=False)
     console.print("smallest schedule that shows it:")
     console.print(failure.command, markup=False, soft_wrap=True)
@@ -88,7 +87,7 @@ def replay(settings: str, schedule: str, small: bool) -> None:
         raise click.UsageError(str(error)) from None
     failure, world = campaign.attempt(item, struck, is_traced=True)
     if failure and small:
-        failure = shrink(failure)
+        failure = campaign.shrink(failure)
         _, world = campaign.attempt(failure.script, failure.faults, is_traced=True)
         click.echo(failure.command)
     for line in world.trace or ():

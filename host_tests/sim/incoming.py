@@ -4,6 +4,8 @@ Handed over once at QoS 2, at least once at QoS 1, in order; acknowledged after 
 handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
+from dataclasses import dataclass
+
 from host_tests.standin import packets as p
 
 from .network import Link
@@ -15,42 +17,38 @@ _MAY = 2
 _MUST_NOT = 3
 
 
+@dataclass(slots=True, eq=False)
 class Message:
     """One message on its way to the program."""
 
-    __slots__ = ("number", "key", "qos", "handled", "has_pubrec", "may_repeat",
-                 "is_oversize", "is_forgotten", "held_at")  # fmt: skip
-
-    def __init__(self, number: int, key: bytes, qos: int):
-        self.number = number
-        self.key = key
-        self.qos = qos
-        self.handled = 0
-        self.has_pubrec = False  # the client sent it, since it was handed over last
-        self.may_repeat = False  # a reset fell between its handler and the barrier
-        self.is_oversize = False  # larger than the client's buffer
-        self.is_forgotten = False  # with the session of the broker
-        self.held_at = 0  # ms of the device's clock, when its handler returned
+    number: int
+    key: bytes
+    qos: int
+    handled: int = 0
+    has_pubrec: bool = False  # the client sent it, since it was handed over last
+    may_repeat: bool = False  # a reset fell between its handler and the barrier
+    is_oversize: bool = False  # larger than the client's buffer
+    is_forgotten: bool = False  # with the session of the broker
+    held_at: int = 0  # ms of the device's clock, when its handler returned
 
     def __str__(self) -> str:
         return f"received message {self.number} (QoS {self.qos})"
 
 
+@dataclass(eq=False)
 class Arrival:
     """One PUBLISH or PUBREL that the client has read and has to answer."""
 
-    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused", "was_unsure",
-                 "refusal")  # fmt: skip
+    message: Message | None
+    packet_id: int
+    dup: bool
+    duty: int
+    was_unsure: bool = False  # whether its id was held, when it came
+    refusal: int = 0  # the reason for which the program refused it
 
-    def __init__(self, message: Message | None, packet_id: int, dup: bool, duty: int):
-        self.message = message
-        self.packet_id = packet_id
-        self.dup = dup
-        self.duty = duty
-        self.is_handled = duty == _MUST_NOT
-        self.is_excused = duty == _MAY
-        self.was_unsure = False  # whether its id was held, when it came
-        self.refusal = 0  # the reason for which the program refused it
+    def __post_init__(self) -> None:
+        self.is_handled = self.duty == _MUST_NOT
+        self.is_excused = self.duty == _MAY
 
 
 class Incoming:
@@ -75,7 +73,6 @@ class Incoming:
         self._newest = [-1, -1, -1]
 
     def on_sent(self, key: bytes, qos: int) -> None:
-        """The broker has a message for the client."""
         if key in self.messages:
             raise ValueError(f"simulated messages must differ: {key!r} was sent before")
         self.messages[key] = Message(len(self.messages), key, qos)
@@ -83,7 +80,6 @@ class Incoming:
     # --- what the client reads ------------------------------------------------------
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH was read."""
         self._check_current()
         qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
         message = self.messages[topic + b"\0" + payload]
@@ -126,7 +122,6 @@ class Incoming:
                 self._unsure.add(packet_id)
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL was read."""
         self._check_current()
         packet_id = p.read_id(packet)
         self._held.pop(packet_id, None)
@@ -137,7 +132,6 @@ class Incoming:
     # --- what the program sees ------------------------------------------------------
 
     def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
-        """The handler is about to be called with this message."""
         record = self._record
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
@@ -154,7 +148,6 @@ class Incoming:
             record.fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
     def on_handled(self) -> None:
-        """The handler returned."""
         now = self._current
         assert now and now.message
         now.is_handled = True
@@ -182,7 +175,6 @@ class Incoming:
     # --- what the client sends ------------------------------------------------------
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP goes out."""
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
         record = self._record
@@ -272,15 +264,12 @@ class Incoming:
         return bool(self._unrecorded)
 
     def on_recorded(self) -> None:
-        """The new session is recorded."""
         self._unrecorded.clear()
 
     def on_forgotten(self, key: bytes) -> None:
-        """The broker forgot this message with its session."""
         self.messages[key].is_forgotten = True
 
     def check_end(self) -> None:
-        """Nothing that the broker had is missing."""
         for message in self.messages.values():
             if message.is_forgotten or message.is_oversize:
                 continue

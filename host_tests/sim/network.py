@@ -20,14 +20,6 @@ class DeviceReset(BaseException):
 class Link:
     """A connection of `world`; closed by either side, or by a fault."""
 
-    __slots__ = (
-        "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_stalled_until",
-        "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
-        "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
-        "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at", "took_at",
-        "in_transit", "is_distrusted", "level", "aliases", "taken_bytes",
-    )  # fmt: skip
-
     def __init__(self, world: Any, number: int):
         self.world = world
         self.number = number
@@ -60,7 +52,7 @@ class Link:
     # --- the client's side ----------------------------------------------------------
 
     def setblocking(self, *_: Any) -> None:
-        """Sockets have it; nothing blocks here anyway."""
+        pass
 
     setsockopt = connect = setblocking
 
@@ -231,7 +223,6 @@ class Link:
     # --- the broker's side ----------------------------------------------------------
 
     def push(self, packet: bytes) -> None:
-        """A packet from the broker."""
         if self.is_mute or self.is_dropped:
             return
         self.pushed_bytes += len(packet)
@@ -259,7 +250,6 @@ class Link:
         self._arrive(packet)
 
     def drop(self) -> None:
-        """The broker closes the connection."""
         if not self.is_dropped:
             self.is_dropped = True
             if not self.is_mute:

@@ -5,6 +5,8 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 §4.3 and §4.6.
 """
 
+from dataclasses import dataclass
+
 from host_tests.standin import packets as p
 
 from .faults import NEVER
@@ -14,48 +16,39 @@ from .record import Record
 _SLACK_MS = 1000  # timers need not be looked at more often
 
 
+@dataclass(slots=True, eq=False)
 class Flow:
     """One message on its way out."""
 
-    __slots__ = (
-        "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online",
-        "may_be_sent", "is_sent", "link", "has_pubrec", "may_have_pubrec",
-        "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
-        "life", "expires_ms", "pubrec_number", "was_sent",
-        "pubrec_link", "pubrecs", "is_in_doubt", "was_chosen",
-        "done_at", "age", "refusal",
-    )  # fmt: skip
-
-    def __init__(self, number: int, key: bytes, qos: int):
-        self.number = number
-        self.key = key
-        self.qos = qos
-        self.packet_id = 0
-        self.is_accepted = False  # publish() returned
-        self.is_promised = False  # and the store was given the time to keep it
-        self.was_online = False  # a connection was open while it was there
-        self.may_be_sent = False  # for all that the device knows after a reset
-        self.is_sent = False  # in this session
-        self.was_sent = False  # in any
-        self.is_in_doubt = False  # the write that was to send it raised an error
-        self.was_chosen = False  # its turn had come, but the stream had no room
-        self.link: Link | None = None  # where its PUBLISH went out last
-        self.has_pubrec = False  # the client has read it
-        self.may_have_pubrec = False  # it had, before a reset
-        self.is_pubrec_new = False  # and has not answered it yet
-        self.pubrecs = 0  # read on pubrec_link and not answered each by a PUBREL
-        self.pubrec_link: Link | None = None  # where it was read
-        self.pubrec_number = 0  # in the order in which the PUBRECs to be answered were read
-        self.is_released = False  # PUBREL went out
-        self.rel_link: Link | None = None
-        self.done_life = -1  # the boot that read the last acknowledgement
-        self.done_at = 0
-        self.drop_life = -1  # the boot that gave it up
-        self.delivered = 0
-        self.life = 0  # the boot that accepted it
-        self.age = 0  # seconds that it may wait, 0: any number
-        self.refusal = 0  # the reason for which the broker did not take it
-        self.expires_ms = NEVER  # by the device's clock, while it waits in that boot
+    number: int
+    key: bytes
+    qos: int
+    packet_id: int = 0
+    is_accepted: bool = False  # publish() returned
+    is_promised: bool = False  # and the store was given the time to keep it
+    was_online: bool = False  # a connection was open while it was there
+    may_be_sent: bool = False  # for all that the device knows after a reset
+    is_sent: bool = False  # in this session
+    was_sent: bool = False  # in any
+    is_in_doubt: bool = False  # the write that was to send it raised an error
+    was_chosen: bool = False  # its turn had come, but the stream had no room
+    link: Link | None = None  # where its PUBLISH went out last
+    has_pubrec: bool = False  # the client has read it
+    may_have_pubrec: bool = False  # it had, before a reset
+    is_pubrec_new: bool = False  # and has not answered it yet
+    pubrecs: int = 0  # read on pubrec_link and not answered each by a PUBREL
+    pubrec_link: Link | None = None  # where it was read
+    pubrec_number: int = 0  # in the order in which the PUBRECs to be answered were read
+    is_released: bool = False  # PUBREL went out
+    rel_link: Link | None = None
+    done_life: int = -1  # the boot that read the last acknowledgement
+    done_at: int = 0
+    drop_life: int = -1  # the boot that gave it up
+    delivered: int = 0
+    life: int = 0  # the boot that accepted it
+    age: int = 0  # seconds that it may wait, 0: any number
+    refusal: int = 0  # the reason for which the broker did not take it
+    expires_ms: int = NEVER  # by the device's clock, while it waits in that boot
 
     def __str__(self) -> str:
         return f"message {self.number} (QoS {self.qos}, id {self.packet_id})"
@@ -96,7 +89,6 @@ class Outgoing:
     # --- what the program does ------------------------------------------------------
 
     def on_accepting(self, key: bytes, qos: int, is_online: bool, max_age: int | None = 0) -> Flow:
-        """publish() was called."""
         if key in self.flows:
             raise ValueError(f"simulated messages must differ: {key!r} was published before")
         self._newest += 1
@@ -242,7 +234,6 @@ class Outgoing:
         return bool(self._unrecorded)
 
     def on_recorded(self) -> None:
-        """The new session is recorded."""
         self._unrecorded.clear()
 
     def check_expired(self, what: str) -> None:
@@ -265,7 +256,6 @@ class Outgoing:
                 self._record.fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
-        """A connection was accepted."""
         for flow in self.flows.values():
             flow.was_online = True
 
@@ -300,7 +290,6 @@ class Outgoing:
     # --- what the client sends ------------------------------------------------------
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH goes out."""
         level = self._record.level
         qos, packet_id, topic, payload = p.publish_fields(packet, level)
         if level == 5:
@@ -448,7 +437,6 @@ class Outgoing:
             flow.is_in_doubt = True
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL goes out."""
         packet_id = p.read_id(packet)
         if packet[0] & 0xF7 != 0x62:
             self._record.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
@@ -517,7 +505,6 @@ class Outgoing:
                 self._record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
 
     def on_control(self, link: Link, packet: bytes) -> None:
-        """SUBSCRIBE or UNSUBSCRIBE goes out."""
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         controls = link.notes.controls
@@ -531,7 +518,6 @@ class Outgoing:
     # --- what the client reads ------------------------------------------------------
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP was read."""
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         flow = self._find(packet_id)
@@ -594,7 +580,6 @@ class Outgoing:
         return self.is_late and self._record.level > 3 and self._record.was_answer_lost()
 
     def on_delivered(self, key: bytes) -> None:
-        """The broker passes the message on."""
         flow = self.flows[key]
         record = self._record
         flow.delivered += 1
@@ -616,7 +601,6 @@ class Outgoing:
         return sum(0 <= flow.done_life < life for flow in self.flows.values()) if life else 0
 
     def check_end(self) -> None:
-        """Nothing that was accepted is missing."""
         for flow in self.flows.values():
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue

@@ -126,17 +126,15 @@ class Handed(Incoming):
         self._answered: set[bytes] = set()
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH was read."""
         qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
         if qos:
             kind = p.PUBACK if qos == 1 else p.PUBREC
             link.notes.owed[kind].append((packet_id, topic + b"\0" + payload))
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL was read."""
+        pass
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP goes out."""
         kind, packet_id = packet[0] >> 4, p.read_id(packet)
         if kind == p.PUBCOMP:
             return
@@ -159,7 +157,6 @@ class Handed(Incoming):
         return 0 if owed and owed[0][0] == packet_id else -1
 
     def on_handed(self, topic: bytes, payload: bytes) -> None:
-        """The program begins with this message."""
         key = topic + b"\0" + payload
         if key not in self.messages:
             self._record.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
@@ -173,7 +170,6 @@ class Handed(Incoming):
         self._left[topic + b"\0" + payload] += 1
 
     def on_done(self, topic: bytes, payload: bytes) -> None:
-        """The program is done with it."""
         self._count += 1
         self._done[topic + b"\0" + payload] = self._count
 
@@ -188,7 +184,6 @@ class Handed(Incoming):
         self._left.update(self._handed - self._left)
 
     def check_end(self) -> None:
-        """Nothing that the broker had is missing."""
         for key, message in self.messages.items():
             if message.qos and key not in self._done and not message.is_forgotten:
                 self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

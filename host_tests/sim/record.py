@@ -25,7 +25,6 @@ class Record:
 
     @property
     def now(self) -> int:
-        """Milliseconds since the run began."""
         now: int = self._world.now
         return now
 

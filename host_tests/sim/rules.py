@@ -21,12 +21,6 @@ _QOS0 = 0x30  # PUBLISH, the one packet for which nothing has to be recorded
 class Notes:
     """What the rules remember about one connection."""
 
-    __slots__ = (
-        "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
-        "controls", "is_starved", "is_clean",
-        "most_sent", "most_bytes", "keepalive_ms", "aliases", "most_aliases", "is_broken",
-    )  # fmt: skip
-
     def __init__(self, now: int, keepalive_ms: int):
         self.keepalive_ms = keepalive_ms
         self.cursor = self.rel_cursor = -1  # newest PUBLISH and PUBREL of this pass
@@ -88,17 +82,14 @@ class Rules:
         }
 
     def fail(self, rule: str, text: str) -> NoReturn:
-        """The run broke `rule`."""
         self.record.fail(rule, text)
 
     # --- what a link tells ----------------------------------------------------------
 
     def on_open(self, link: Link) -> None:
-        """The client opened a connection."""
         link.notes = Notes(self._world.now, self.keepalive_ms)
 
     def on_write(self, link: Link, data: bytes) -> None:
-        """The client wants these bytes to go out."""
         self._check_silence(link)
         if data:  # else it is the rest of the one before
             self.outgoing.newest_write.clear()
@@ -136,7 +127,6 @@ class Rules:
             self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
 
     def on_read(self, link: Link, packet: bytes) -> None:
-        """The client begins to handle this packet."""
         world = self._world
         if world.trace is not None:
             world.note(f"client < {p.describe(packet, self.record.level)}")
@@ -145,7 +135,6 @@ class Rules:
             judge(link, packet)
 
     def on_close(self, link: Link) -> None:
-        """The client closed the connection."""
         self._check_silence(link)
         if link.to_skip:
             self.outgoing.on_write_failed()
@@ -235,7 +224,6 @@ class Rules:
         self.incoming.on_clean_connect()
 
     def on_reset(self) -> None:
-        """The device lost its power."""
         if self.is_ending:
             self.is_ending = False
             self.on_clean_connect()
@@ -252,7 +240,6 @@ class Rules:
             self._was_clean = self._was_clean_before = self._has_session = False
 
     def on_session_lost(self) -> None:
-        """The broker forgot the session, or it ended."""
         self.record.sessions_lost += 1
 
     def on_session_begun(self) -> None:
@@ -260,7 +247,6 @@ class Rules:
         self._has_session_begun = True
 
     def on_delivered(self, key: bytes, dup: bool) -> None:
-        """The broker passes a message of the client on."""
         topic, _, payload = key.partition(b"\0")
         self.delivered.append((topic, payload))
         self._world.note(f"broker delivers {payload[-24:]!r}" + (" DUP" if dup else ""))

@@ -129,7 +129,6 @@ class Program:
         self._is_to_reboot = script.reboot
 
     def __call__(self, device: Device) -> None:
-        """One boot."""
         client = self._client(device)
         client.on_message = self._handle
         if self._script.inside:

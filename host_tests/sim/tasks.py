@@ -124,7 +124,6 @@ class Loop(asyncio.SelectorEventLoop):
         self._world = world
 
     def time(self) -> float:
-        """Seconds of the world."""
         return self._world.now / 1000
 
 
@@ -207,7 +206,6 @@ class Program(programs.Program):
         self._published = 0
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
         self._choose_store()
         self._have_sent()
         self.world.run_tasks(self._main)

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 import umqtt31
 from host_tests.sim import Violation, World, campaign, explore, faults, network, parse, script
 from host_tests.sim.cli import cli
-from host_tests.sim.shrink import shrink
 from host_tests.sim.wrong_clients import WRONG, make_mistake
 from tools.project import ROOT
 
@@ -145,11 +144,11 @@ def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch)
     schedule = parse("split@down3 tear@up70 stall@down12:7 jump@turn5")
     failure, _ = campaign.attempt(script.parse("up=121212 down=22 window=3 size=9"), schedule)
     assert failure and failure.rule == "31-2.1-DUP"
-    small = shrink(failure)
+    small = campaign.shrink(failure)
     assert len(small.faults) == 1
     assert len(small.script.up + small.script.down) == 1
     assert small.script.window == 1
-    assert shrink(small) == small
+    assert campaign.shrink(small) == small
     words = re.findall(r'"([^"]*)"', small.command)
     result = CliRunner().invoke(cli, ["replay", *words])
     assert result.exit_code == 1

@@ -91,20 +91,8 @@ class World:
         by_place: dict[str, list[Fault]] = {place: [] for place in PLACES}
         for item in faults:
             by_place[item.place].append(item)
-        self.up = Counter(by_place["up"])
-        self.down = Counter(by_place["down"])
-        self.read = Counter(by_place["read"])
-        self.answer = Counter(by_place["answer"])
-        self.heard = Counter(by_place["heard"])
-        self.turn = Counter(by_place["turn"])
-        self.store = Counter(by_place["store"])
-        self.flash = Counter(by_place["flash"])
-        self.load = Counter(by_place["load"])
-        self.handler = Counter(by_place["handler"])
-        self.sent = Counter(by_place["sent"])
-        self.judged = Counter(by_place["judged"])
-        self.open = Counter(by_place["open"])
-        self.hello = Counter(by_place["hello"])
+        for place, own in by_place.items():
+            setattr(self, place, Counter(own))  # world.up, world.down and so on
 
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
@@ -153,7 +141,6 @@ class World:
         self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
 
     def strike(self, fault: Fault, link: Link | None) -> None:
-        """A fault strikes."""
         if not self.struck:
             self.places_at_first = self.places()
         self.struck.append(fault)
@@ -203,7 +190,6 @@ class World:
         heapq.heappush(self._events, (when, self._serial, link, item))
 
     def call(self, delay_ms: int, function: Callable[[], None]) -> None:
-        """Call `function()` after a while."""
         self.schedule(self.now + delay_ms, None, function)
 
     def next_event_in(self, most: int) -> int:
@@ -230,7 +216,6 @@ class World:
         self.advance(ms)
 
     def advance(self, ms: int) -> None:
-        """Let `ms` pass."""
         target = self.now + ms
         events = self._events
         while events and events[0][0] <= target:

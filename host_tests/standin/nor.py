@@ -43,7 +43,6 @@ class Flash:
 
     @property
     def erases(self):
-        """Blocks erased so far."""
         return sum(self.wear)
 
     def fail_at(self, operation, count):
