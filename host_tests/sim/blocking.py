@@ -12,13 +12,12 @@ from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
 
 from . import programs
-from .broker import REFUSED_TOPIC, Terms
+from .broker import REFUSED_TOPIC
 from .device import Taking
 from .faults import Fault
 from .network import Link
 from .outgoing import Flow, Outgoing
 from .programs import STRIKES, Handed
-from .record import Record
 from .rules import Rules
 from .script import BROKER_LIMITS
 from .world import World
@@ -39,8 +38,8 @@ class Answered(Handed):
     """Callbacks may wait for others: an answer may overtake those whose callback still runs, and
     a message whose callback runs on comes again on the next connection."""
 
-    def __init__(self, record: Record):
-        super().__init__(record)
+    def __init__(self, rules: Any):
+        super().__init__(rules)
         self._running: list[tuple[bytes, Link]] = []
 
     def run(self, link: Link, topic: bytes, payload: bytes, callback: Callable) -> None:
@@ -53,7 +52,7 @@ class Answered(Handed):
         is_done = False
         try:
             callback()
-            is_done = self._record.is_open(link)
+            is_done = self._rules.is_open(link)
         finally:
             self._running.pop()
             (self.on_done if is_done else self.on_left)(topic, payload)
@@ -73,7 +72,7 @@ class Answered(Handed):
         for kind, owed in link.notes.owed.items():
             for packet_id, key in owed:
                 if key in self._done:
-                    self._record.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
+                    self._rules.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
 
 
 class OneByOne(Outgoing):
@@ -82,7 +81,7 @@ class OneByOne(Outgoing):
     is_again = False  # what failed is published again, by robust
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        _, _, topic, payload = p.publish_fields(packet, self._record.level)
+        _, _, topic, payload = p.publish_fields(packet, self._rules.level)
         flow = self.flows.get(topic + b"\0" + payload)
         if flow and not flow.is_sent:
             self._newest += 1
@@ -92,13 +91,13 @@ class OneByOne(Outgoing):
     def on_returned(self, flow: Flow) -> None:
         flow.is_accepted = flow.is_promised = True
         if flow.qos and not flow.delivered:
-            self._record.fail("publish", f"returned, and the broker has not got {flow}")
+            self._rules.fail("publish", f"returned, and the broker has not got {flow}")
 
     def on_raised(self, flow: Flow, reason: int) -> None:
         """publish() raised, for this reason of the broker's; 0: the message may be sent or not."""
         was_told_before = reason in BROKER_LIMITS and not flow.is_sent
         if reason not in (0, flow.refusal) and not was_told_before:
-            self._record.fail("MQTT-4.3.3-5", f"{flow} was refused: {flow.refusal}, told {reason}")
+            self._rules.fail("MQTT-4.3.3-5", f"{flow} was refused: {flow.refusal}, told {reason}")
         if flow in self._refused:
             self._refused.remove(flow)
 
@@ -110,7 +109,7 @@ class OneByOne(Outgoing):
                 flow.packet_id = 0
                 flow.done_life = -1
             elif flow in self._in_flight:
-                flow.drop_life = self._record.life
+                flow.drop_life = self._rules.life
         self._in_flight.clear()
 
     def on_delivered(self, key: bytes) -> None:
@@ -219,13 +218,12 @@ class Program(programs.Program):
         dice = self._dice
         if self._level < 5 or dice.random() < 0.3:
             return {}
-        said = Terms(
-            receive=dice.choice((0, 1)),
-            most_bytes=dice.choice((0, 0, 120)),
-            keepalive=dice.choice((0, 3)),
-            is_talkative=dice.random() < 0.5,
-        )
-        return {"terms": said}
+        return {
+            "receive": dice.choice((0, 1)),
+            "most": dice.choice((0, 0, 120)),
+            "alive": dice.choice((0, 3)),
+            "talk": dice.random() < 0.5,
+        }
 
     def _payload(self, number: int) -> bytes:
         size = self._dice.choice((0, 0, 40, 64, 256, 700))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import programs
-from .broker import REFUSED_TOPIC, Terms
+from .broker import REFUSED_TOPIC
 from .device import Device
 from .faults import Fault
 from .programs import RESETS, STRIKES
@@ -75,17 +75,17 @@ class Program(programs.Program):
         dice = self._dice
         if self._level < 5 or dice.random() < 0.2:
             return {}
-        said = Terms(
-            receive=dice.choice((0, 1, 1, 3)),
-            most_bytes=dice.choice((0, 0, 0, 60)),
-            aliases=dice.choice((0, 1, 3)),
-            expiry_s=dice.choice((0, 0, 5)),
-            keepalive=dice.choice((0, 0, 1, 20)),
-            is_talkative=dice.random() < 0.5,
-        )
-        if said.most_bytes:
+        said = {
+            "receive": dice.choice((0, 1, 1, 3)),
+            "most": dice.choice((0, 0, 0, 60)),
+            "aliases": dice.choice((0, 1, 3)),
+            "expiry": dice.choice((0, 0, 5)),
+            "alive": dice.choice((0, 0, 1, 20)),
+            "talk": dice.random() < 0.5,
+        }
+        if said["most"]:
             self._options["mqueue_store_qos0"] = False  # as with "latest"
-        return {"terms": said}
+        return said
 
     def _payload(self, number: int) -> bytes:
         return b"%d" % number + b"." * self._dice.choice((0, 0, 30, 90))
@@ -108,7 +108,7 @@ class Program(programs.Program):
         self._device = device
         self._until = device.now_ms + _MOST_MS
         self._filters: dict[bytes, int | None] = {}  # their QoS, None: unsubscribed
-        self._losses_before = self.world.rules.record.secret_losses
+        self._losses_before = self.world.rules.secret_losses
         self._client = client = self._new_client()
         client.on_message = self._on_message
         client.on_drop = self._on_hook
@@ -153,7 +153,7 @@ class Program(programs.Program):
 
     def _check_filters(self) -> None:
         # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
-        losses = self.world.rules.record.secret_losses - self._losses_before
+        losses = self.world.rules.secret_losses - self._losses_before
         is_secret = self._level == 5 and losses
         if not (self._knows_filters() or is_secret):
             known = self.world.broker.filters
@@ -178,7 +178,7 @@ class Program(programs.Program):
             self.world.rules.fail("errors", f"the broker broke nothing: {error}")
         if error.code == BUSY and not self._inside_now:
             self.world.rules.fail("errors", f"no hook is running: {error}")
-        is_told = self._level == 5 and not self.world.rules.record.secret_losses
+        is_told = self._level == 5 and not self.world.rules.secret_losses
         if error.code == AWAITING_REL and is_told:
             self.world.rules.fail("errors", f"the broker knows how many it may send: {error}")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from . import explore, script
 from .faults import Fault, text
-from .record import Violation
+from .rules import Violation
 from .world import World
 
 _RANDOM_PER_JOB = 500

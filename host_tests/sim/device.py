@@ -349,7 +349,7 @@ class Device:
         rules.outgoing.window = window
         rules.incoming.most_held = options.get("max_awaiting_rel", 65535)
         rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
-        rules.record.is_forgetful = self.store_kind == "ram"
+        rules.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
         named = frozenset(options) & {"overflow", "mqueue_store_qos0", "ordered"}
         make = watched(options.get("level", 3), named)

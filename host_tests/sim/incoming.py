@@ -5,11 +5,11 @@ handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from host_tests.standin import packets as p
 
 from .network import Link
-from .record import Record
 
 _SLACK_MS = 1000
 _MUST = 1  # be handed over
@@ -56,8 +56,8 @@ class Incoming:
 
     `buffer_bytes`, `most_held` and `held_ms` are settings of the client."""
 
-    def __init__(self, record: Record):
-        self._record = record
+    def __init__(self, rules: Any):
+        self._rules = rules
         self.buffer_bytes = 65535
         self.most_held = 65535
         self.held_ms = 300_000
@@ -81,7 +81,7 @@ class Incoming:
 
     def on_publish(self, link: Link, packet: bytes) -> None:
         self._check_current()
-        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
+        qos, packet_id, topic, payload = p.publish_fields(packet, self._rules.level)
         message = self.messages[topic + b"\0" + payload]
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
         duty = self._duty(link, message, packet_id)
@@ -92,7 +92,7 @@ class Incoming:
             link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)
         if qos == 2 and duty == _MUST_NOT:
             if packet_id not in self._held:
-                message.held_at = self._record.device_ms()
+                message.held_at = self._rules.device_ms()
                 self._held[packet_id] = message
 
     def _duty(self, link: Link, message: Message, packet_id: int) -> int:
@@ -114,7 +114,7 @@ class Incoming:
         message = self._held.get(packet_id)
         if not message:
             return
-        over_ms = self._record.device_ms() - message.held_at - self.held_ms
+        over_ms = self._rules.device_ms() - message.held_at - self.held_ms
         if over_ms >= 0:
             message.may_repeat = True
             del self._held[packet_id]
@@ -132,20 +132,20 @@ class Incoming:
     # --- what the program sees ------------------------------------------------------
 
     def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
-        record = self._record
+        rules = self._rules
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
-            record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
         assert now.message
         read = now.message.key, now.message.qos, now.dup, now.packet_id
         if read != (key, qos, dup, packet_id):
-            record.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
+            rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
         message = now.message
         if message.number < self._newest[qos] and not message.handled and not now.dup:
-            record.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
+            rules.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
         self._newest[qos] = max(self._newest[qos], message.number)
         if qos == 2 and message.handled and not message.may_repeat:
-            record.fail("MQTT-4.3.3-10", f"{message} is handed over again")
+            rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
     def on_handled(self) -> None:
         now = self._current
@@ -157,7 +157,7 @@ class Incoming:
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message
-            now.message.held_at = self._record.device_ms()
+            now.message.held_at = self._rules.device_ms()
 
     def on_declined(self, reason: int) -> None:
         """The handler refused the message: the answer says why, and its id is free."""
@@ -177,7 +177,7 @@ class Incoming:
     def on_answer(self, link: Link, packet: bytes) -> None:
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
-        record = self._record
+        rules = self._rules
         name = p.NAMES[kind]
         owed = link.notes.owed[kind]
         while owed:
@@ -186,16 +186,16 @@ class Incoming:
                 break
             if not arrival.is_excused:
                 rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-                record.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
+                rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
-            record.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
+            rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
         if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
-            record.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+            rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if p.reason_of(packet) != arrival.refusal and kind != p.PUBCOMP:
-            record.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
+            rules.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
-            if not arrival.is_handled and self._record.secret_losses:
+            if not arrival.is_handled and self._rules.secret_losses:
                 arrival.message.is_forgotten = True  # taken for a repetition
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
@@ -216,13 +216,13 @@ class Incoming:
         for kind, owed in link.notes.owed.items():
             for arrival in owed:
                 if not arrival.is_excused:
-                    record = self._record
-                    record.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
+                    rules = self._rules
+                    rules.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
 
     def _check_current(self) -> None:
         now = self._current
         if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
-            self._record.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
+            self._rules.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
 
     # --- the rest -------------------------------------------------------------------
 
@@ -232,7 +232,7 @@ class Incoming:
         self._unsure |= self._closing | self._unrecorded
         self.may_hold_old_ids |= bool(self._unrecorded)
         self._closing.clear()
-        is_forgetful = self._record.is_forgetful
+        is_forgetful = self._rules.is_forgetful
         for packet_id, message in list(self._held.items()):
             if is_forgetful or not message.has_pubrec:
                 message.may_repeat = True
@@ -274,4 +274,4 @@ class Incoming:
             if message.is_forgotten or message.is_oversize:
                 continue
             if message.qos and not message.handled:
-                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

@@ -14,7 +14,7 @@ from host_tests.standin import packets as p
 from .faults import NEVER, Fault, fault
 from .incoming import Incoming
 from .network import Link
-from .record import Record, Violation
+from .rules import Violation
 from .world import World
 
 _BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
@@ -51,7 +51,7 @@ class Program:
             faults=self.faults.values(),
             latency_ms=dice.choice((1, 30)),
             serve=dice.choice((1, 4, 20)),
-            reuses_ids=dice.random() < 0.5,
+            reuse=dice.random() < 0.5,
             over=over,
             is_traced=is_traced,
             **self._terms(),
@@ -117,8 +117,8 @@ def broken_promise(program: Any) -> Violation | None:
 class Handed(Incoming):
     """Judges what a program is handed as copies, and what is acknowledged when."""
 
-    def __init__(self, record: Record):
-        super().__init__(record)
+    def __init__(self, rules: Any):
+        super().__init__(rules)
         self._done: dict[bytes, int] = {}  # the how-manieth
         self._count = 0
         self._handed: Counter[bytes] = Counter()
@@ -126,7 +126,7 @@ class Handed(Incoming):
         self._answered: set[bytes] = set()
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
+        qos, packet_id, topic, payload = p.publish_fields(packet, self._rules.level)
         if qos:
             kind = p.PUBACK if qos == 1 else p.PUBREC
             link.notes.owed[kind].append((packet_id, topic + b"\0" + payload))
@@ -140,17 +140,17 @@ class Handed(Incoming):
             return
         owed = link.notes.owed[kind]
         k = self._find_answered(owed, packet_id)
-        if k < 0 and self._record.secret_losses:  # its id seems to be held
+        if k < 0 and self._rules.secret_losses:  # its id seems to be held
             k = next((k for k, one in enumerate(owed) if one[0] == packet_id), -1)
         if k < 0:
             rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-            self._record.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
+            self._rules.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
         key = owed.pop(k)[1]
         self._answered.add(key)
-        if key not in self._done and self._record.secret_losses:
+        if key not in self._done and self._rules.secret_losses:
             self.messages[key].is_forgotten = True  # taken for a repetition
         elif key not in self._done:
-            self._record.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
+            self._rules.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
 
     def _find_answered(self, owed: list[tuple[int, bytes]], packet_id: int) -> int:
         # -> the place of what this answers, -1 if it is not its turn.
@@ -159,11 +159,11 @@ class Handed(Incoming):
     def on_handed(self, topic: bytes, payload: bytes) -> None:
         key = topic + b"\0" + payload
         if key not in self.messages:
-            self._record.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
+            self._rules.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
         self._handed[key] += 1
         self._done.pop(key, None)
         if self.messages[key].qos == 2 and self._handed[key] > 1 + self._left[key]:
-            self._record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            self._rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
 
     def on_left(self, topic: bytes, payload: bytes) -> None:
         """The program left it without being done."""
@@ -186,4 +186,4 @@ class Handed(Incoming):
     def check_end(self) -> None:
         for key, message in self.messages.items():
             if message.qos and key not in self._done and not message.is_forgotten:
-                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

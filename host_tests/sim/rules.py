@@ -12,10 +12,17 @@ from host_tests.standin import packets as p
 from .incoming import Incoming
 from .network import Link
 from .outgoing import Outgoing
-from .record import Record
 
 _OUT_OF_PLACE = p.disconnect(0x82)
 _QOS0 = 0x30  # PUBLISH, the one packet for which nothing has to be recorded
+
+
+class Violation(BaseException):
+    """A broken promise: `rule` is its id, the text says what was seen."""
+
+    def __init__(self, rule: str, text: str):
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
 
 
 class Notes:
@@ -49,9 +56,14 @@ class Rules:
         self._world = world
         self.keepalive_ms = 0
         self.stuck_ms = 10_000  # for which a stream may take nothing: connect_timeout
-        self.record = record = Record(world)
-        self.outgoing = self._make_outgoing(record)
-        self.incoming = self._make_incoming(record)
+        self.violation: Violation | None = None
+        self.level = 3  # that the client speaks
+        self.life = 0  # counts the boots
+        self.sessions_lost = 0  # by the broker, for whatever reason
+        self.secret_losses = 0  # of these what the client could not know
+        self.is_forgetful = False  # a reset takes all, the store is RAM
+        self.outgoing = self._make_outgoing(self)
+        self.incoming = self._make_incoming(self)
         self.closers = 0  # calls under way in which the client may close a connection
         self.is_ending = False  # it may have recorded that a clean session begins
         # The session of the last connection; None: whether that is recorded, nobody knows.
@@ -81,8 +93,30 @@ class Rules:
             p.AUTH: self._on_auth,
         }
 
+    @property
+    def now(self) -> int:
+        """Milliseconds since the run began."""
+        return int(self._world.now)
+
+    def device_ms(self) -> int:
+        """Milliseconds by the device's clock, which faults may put forward."""
+        return int(self._world.clock.device_ms())
+
+    def is_open(self, link: Any) -> bool:
+        """Is this the client's connection, and did it not close it?"""
+        return self._world.link is link and not link.is_closed
+
+    def was_answer_lost(self) -> bool:
+        """Did an answer of the broker come late or not at all?"""
+        return any(fault.kind in ("lose", "late") for fault in self._world.struck)
+
     def fail(self, rule: str, text: str) -> NoReturn:
-        self.record.fail(rule, text)
+        """The run broke `rule`; it fails by the first one that it broke: the client, which it
+        leaves like Ctrl-C, may close its connection for it."""
+        violation = Violation(rule, text)
+        self._world.note(f"VIOLATION {violation}")
+        self.violation = self.violation or violation
+        raise self.violation
 
     # --- what a link tells ----------------------------------------------------------
 
@@ -101,7 +135,7 @@ class Rules:
                 return
             world = self._world
             if world.trace is not None:
-                world.note(f"client > {p.describe(packet, self.record.level)}")
+                world.note(f"client > {p.describe(packet, self.level)}")
             kind = packet[0] >> 4
             self._check_connection(link, packet, kind)
             judge = self._written.get(kind)
@@ -129,7 +163,7 @@ class Rules:
     def on_read(self, link: Link, packet: bytes) -> None:
         world = self._world
         if world.trace is not None:
-            world.note(f"client < {p.describe(packet, self.record.level)}")
+            world.note(f"client < {p.describe(packet, self.level)}")
         judge = self._read.get(packet[0] >> 4)
         if judge:
             judge(link, packet)
@@ -141,7 +175,7 @@ class Rules:
         world = self._world
         world.note(f"client closes connection {link.number}")
         # At level 5 the broker sends no more than there is room for.
-        is_starved = link.notes.is_starved and self.record.level < 5
+        is_starved = link.notes.is_starved and self.level < 5
         is_stuck = link.stuck_ms() >= self.stuck_ms
         if not (self.closers or world.struck or link.is_dropped or is_starved or is_stuck):
             self.fail("connection", "the client closes it, and nothing was wrong")
@@ -155,7 +189,7 @@ class Rules:
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
         hello = p.Connect(packet)
-        self.record.level, link.notes.is_clean = hello.level, hello.is_clean
+        self.level, link.notes.is_clean = hello.level, hello.is_clean
         if link.notes.is_clean:
             self.on_clean_connect()
         is_to_be_kept = bool(hello.properties.get("session_expiry"))
@@ -169,9 +203,9 @@ class Rules:
         if p.reason_of(packet):
             return
         link.notes.is_online = True
-        if self.record.level == 5:
+        if self.level == 5:
             self._on_terms(link.notes, p.properties_of(packet))
-        level = self.record.level
+        level = self.level
         is_new: bool | None = link.notes.is_clean or level > 3 and not packet[2]
         if level < 5:
             is_new = is_new or self._was_clean
@@ -181,7 +215,7 @@ class Rules:
             self.outgoing.on_new_session()
             self.incoming.on_new_session()
         elif self._has_session and self._has_session_begun:
-            self.record.secret_losses += 1
+            self.secret_losses += 1
             self.incoming.on_session_lost()
         self._was_clean_before = self._was_clean
         self._was_clean = link.notes.is_clean
@@ -228,19 +262,19 @@ class Rules:
             self.is_ending = False
             self.on_clean_connect()
         is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
-        if is_old and not self.record.is_forgetful:
-            self.record.secret_losses += 1  # it may go on as in the session before
+        if is_old and not self.is_forgetful:
+            self.secret_losses += 1  # it may go on as in the session before
         if self._was_clean_before != self._was_clean:
             self._was_clean = None
         self.outgoing.on_reset()
         self.incoming.on_reset()
         self._on_recorded()
-        self.record.life += 1
-        if self.record.is_forgetful:
+        self.life += 1
+        if self.is_forgetful:
             self._was_clean = self._was_clean_before = self._has_session = False
 
     def on_session_lost(self) -> None:
-        self.record.sessions_lost += 1
+        self.sessions_lost += 1
 
     def on_session_begun(self) -> None:
         """The broker begins a session with nothing in it."""

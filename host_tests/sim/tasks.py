@@ -22,8 +22,7 @@ from .device import Taking
 from .faults import Fault
 from .network import DeviceReset
 from .programs import RESETS, Handed
-from .record import Violation
-from .rules import Rules
+from .rules import Rules, Violation
 from .world import World
 
 from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
@@ -55,8 +54,8 @@ class TaskWorld(World):
         with injected(self), suppress(Violation):  # the first one is in the record
             while self._run_boot(main):
                 self._reset()
-        if self.rules.record.violation:
-            raise self.rules.record.violation
+        if self.rules.violation:
+            raise self.rules.violation
         self.rules.check_end()
 
     def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
@@ -84,14 +83,14 @@ class TaskWorld(World):
     def _end(self, limit: asyncio.Timeout) -> None:
         # Held ids of a session that was over in secret may take all places until they are
         # forgotten, and only then what waits for these comes.
-        most_s = _HELD_S + _MOST_S if self.rules.record.secret_losses else 0
+        most_s = _HELD_S + _MOST_S if self.rules.secret_losses else 0
         limit.reschedule(self.now / 1000 + most_s)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         is_reset = isinstance(context.get("exception"), DeviceReset)
-        if not (self.rules.record.violation or is_reset):
+        if not (self.rules.violation or is_reset):
             error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
-            self.rules.record.violation = error
+            self.rules.violation = error
 
 
 class _Selector(selectors.SelectSelector):
@@ -103,7 +102,7 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list:
         world = self._world
-        error = world.rules.record.violation or (DeviceReset() if world.is_dead else None)
+        error = world.rules.violation or (DeviceReset() if world.is_dead else None)
         if error and not world.is_over:
             world.is_over = True  # the tasks are cancelled now, which takes some turns
             raise error

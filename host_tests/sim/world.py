@@ -6,15 +6,17 @@ same three give the same run, byte for byte.  Nothing waits for real time.
 
 import heapq
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from .broker import Broker, Terms
+from .broker import Broker
 from .clock import Clock, injected
 from .device import Device
 from .faults import PLACES, Counter, Fault
 from .network import DeviceReset, Link
 from .rules import Rules
+from .settings import Script
 
 _LONGEST_DROWSE_MS = 256
 _MOST_TURNS = 4000
@@ -28,45 +30,34 @@ class Over(BaseException):
 
 
 class World:
-    """`seed`: for the client's jitter.  `faults`: see `faults.parse()`.  `latency_ms`: one
-    way.  `serve`: the broker's window.  `is_late`: it passes QoS 2 on at PUBREL.
-    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `pressure`: bytes that the
-    client may leave unread before the broker reads nothing more, 0: any number.
-    `reuses_ids`: of the broker.  `narrow`: bytes that a write takes at most, 0: any number.
-    `terms`: of the broker, at level 5.
-    `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
-    whenever.  `over`: what makes the client's stream of a link, `Records` or `Unsteady`, None
-    for the link itself.  `is_traced`: keep a log."""
+    """`settings`: of client, network and broker, which `more` changes.  `faults`: see
+    `faults.parse()`.  `settle_ms`: when all has to be done after the last fault, and after
+    `lasts_ms`, None: whenever.  `over`: what makes the client's stream of a link, `Records` or
+    `Unsteady`, None for the link itself.  `is_traced`: keep a log."""
 
     _make_rules = Rules
 
     def __init__(
         self,
+        settings: Script | None = None,
         *,
-        seed: int = 0,
         faults: Iterable[Fault] = (),
-        latency_ms: int = 1,
-        serve: int = 4,
-        is_late: bool = False,
-        needs_subscription: bool = False,
-        pressure: int = 0,
-        reuses_ids: bool = False,
-        narrow: int = 0,
-        terms: Terms | None = None,
         settle_ms: int | None = None,
         lasts_ms: int = 0,
         over: Callable[[Link, int], Any] | None = None,
         is_traced: bool = False,
+        **more: Any,
     ):
-        self.seed = seed
+        self.settings = settings = replace(settings or Script(), **more)
+        self.seed = settings.seed
         self.now = 0
         self._settle_ms = settle_ms
-        self.pressure = pressure
-        self.narrow = narrow
+        self.pressure = settings.pressure
+        self.narrow = settings.narrow
         self._lasts_ms = lasts_ms
         self._over = over
         self.away_until = 0  # nobody can be reached before
-        self.latency_up = self.latency_down = latency_ms
+        self.latency_up = self.latency_down = settings.latency_ms
         self.trace: list[str] | None = [] if is_traced else None
         self.struck: list[Fault] = []
         self.places_at_first: dict[str, int] = {}  # passed when the first fault struck
@@ -82,9 +73,9 @@ class World:
         self._end_ms: int | None = None
         self._place_counters(faults)
         self.rules = self._make_rules(self)
-        self.rules.outgoing.is_late = is_late
-        self.rules.outgoing.has_limits = terms is not None and terms.most_bytes > 0
-        self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids, terms)
+        self.rules.outgoing.is_late = settings.late
+        self.rules.outgoing.has_limits = settings.most > 0
+        self.broker = Broker(self, settings)
         self.device = Device(self)
 
     def _place_counters(self, faults: Iterable[Fault]) -> None:
@@ -126,8 +117,8 @@ class World:
                     self._reset()
                 except Over:
                     break
-        if self.rules.record.violation:
-            raise self.rules.record.violation
+        if self.rules.violation:
+            raise self.rules.violation
         self.rules.check_end()
 
     def _reset(self) -> None:
