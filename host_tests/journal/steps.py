@@ -21,11 +21,8 @@ class Desk(Opened):
         super().__init__(Setting(journal=journal, **sizes), flash)
         self.flash = flash
         self.ids = {}  # slot -> packet id
-        self.commit, self.sync, self.tidy = (
-            self.journal.commit,
-            self.journal.sync,
-            self.journal.tidy,
-        )
+        own = self.journal
+        self.commit, self.sync, self.tidy = own.commit, own.sync, own.tidy
 
     def remove(self, slot):
         self.journal.note(0x40, self.ids.pop(slot))
@@ -82,7 +79,7 @@ class Found:
 
 def found(flash, **options):
     """-> what a reset finds on this flash, or on that of a journal."""
-    return Found(opened(getattr(flash, "flash", flash), **options))
+    return Found(opened(flash.flash if isinstance(flash, Desk) else flash, **options))
 
 
 def put(desk, slot, packet_id, packet=b"packet", qos=1, sent=False):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from host_tests.journal.steps import opened, put, recovered
+from host_tests.journal.steps import found, opened, put
 from tools.project import ROOT
 from umqtt31 import FileBlockDevice, MQTTError, fileblockdevice
 
@@ -92,7 +92,7 @@ def test_journal_in_a_file_opened_once_with_another_size_goes_on_with_the_old_on
     for blocks in (8, 4):
         with pytest.raises(MQTTError, match="another layout"):
             opened(FileBlockDevice(path, blocks, 4096))
-    assert [m[1] for m in recovered(opened(FileBlockDevice(path, 6, 4096))).messages] == [7]
+    assert found(FileBlockDevice(path, 6, 4096)).ids == [7]
 
 
 def test_write_read_erase_and_sync_reach_the_file(tmp_path):
@@ -151,10 +151,9 @@ def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
         node.wait()
         newest = int(rest[-1]) if rest else newest
         device = FileBlockDevice(str(file), 6, 4096)
-        found = recovered(opened(device, b"node", slots=8, slot_bytes=64))
+        after = found(device, client_id=b"node", slots=8, slot_bytes=64)
         device.close()
-        ids = [message[1] for message in found.messages]
         # One more may have been accepted without being told.
-        assert found.last_id in (newest, newest + 1)
-        assert ids == [*range(ids[0], found.last_id + 1)]
-        assert len(ids) >= min(7, newest)
+        assert after.last_id in (newest, newest + 1)
+        assert after.ids == [*range(after.ids[0], after.last_id + 1)]
+        assert len(after.ids) >= min(7, newest)

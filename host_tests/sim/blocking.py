@@ -124,22 +124,13 @@ class BlockingRules(Rules):
 
     _make_incoming = Answered
     _make_outgoing = OneByOne
-    incoming: Answered
-    outgoing: OneByOne
     silence = 1.5  # programs pause as they like; a broker waits for so long
-
-
-class BlockingWorld(World):
-    """A world for such a client."""
-
-    _make_rules = BlockingRules
-    rules: BlockingRules
 
 
 class _Watched(Taking):
     # The rules hear what the program asks for.
 
-    def __init__(self, world: BlockingWorld, **options: Any):
+    def __init__(self, world: World, **options: Any):
         self.world = self._world = world
         self._rules = world.rules
         self._rules.keepalive_ms = 1000 * options["keepalive"]
@@ -191,8 +182,7 @@ class Robust(_Watched, robust.MQTTClient):  # type: ignore[misc]
 class Program(programs.Program):
     """A random program for one of the two clients."""
 
-    _make_world = BlockingWorld
-    world: BlockingWorld
+    _rules = BlockingRules
     _down_qos = (0, 1, 1, 2, 2)
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):

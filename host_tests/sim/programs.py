@@ -14,7 +14,7 @@ from host_tests.standin import packets as p
 from .faults import NEVER, Fault, fault
 from .incoming import Incoming
 from .network import Link
-from .rules import Violation
+from .rules import Rules, Violation
 from .world import World
 
 _BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
@@ -38,6 +38,7 @@ class Program:
     """A random program, the same for the same seed."""
 
     _make_world = World
+    _rules = Rules
     _topics: tuple[bytes, ...] = (b"d/1", b"d/2")  # of the broker's messages
     _most_down = 24
     _down_qos: tuple[int, ...] = (1, 2)
@@ -53,6 +54,7 @@ class Program:
             serve=dice.choice((1, 4, 20)),
             reuse=dice.random() < 0.5,
             over=over,
+            rules=self._rules,
             is_traced=is_traced,
             **self._terms(),
         )

@@ -39,14 +39,11 @@ class TaskRules(Rules):
     """The rules of a world whose client hands messages to bodies."""
 
     _make_incoming = Handed
-    incoming: Handed
 
 
 class TaskWorld(World):
     """A world whose time an event loop turns on."""
 
-    _make_rules = TaskRules
-    rules: TaskRules
     is_over = False  # `main` is, or the boot
 
     def run_tasks(self, main: Callable[[], Coroutine]) -> None:
@@ -189,7 +186,7 @@ class Program(programs.Program):
     and are cancelled, and a client that says goodbye between."""
 
     _make_world = TaskWorld
-    world: TaskWorld
+    _rules = TaskRules
     _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):

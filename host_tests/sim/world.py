@@ -33,9 +33,7 @@ class World:
     """`settings`: of client, network and broker, which `more` changes.  `faults`: see
     `faults.parse()`.  `settle_ms`: when all has to be done after the last fault, and after
     `lasts_ms`, None: whenever.  `over`: what makes the client's stream of a link, `Records` or
-    `Unsteady`, None for the link itself.  `is_traced`: keep a log."""
-
-    _make_rules = Rules
+    `Unsteady`, None for the link itself.  `rules` judge the run.  `is_traced`: keep a log."""
 
     def __init__(
         self,
@@ -45,6 +43,7 @@ class World:
         settle_ms: int | None = None,
         lasts_ms: int = 0,
         over: Callable[[Link, int], Any] | None = None,
+        rules: type[Rules] = Rules,
         is_traced: bool = False,
         **more: Any,
     ):
@@ -72,7 +71,7 @@ class World:
         self._quiet_since = lasts_ms
         self._end_ms: int | None = None
         self._place_counters(faults)
-        self.rules = self._make_rules(self)
+        self.rules: Any = rules(self)
         self.rules.outgoing.is_late = settings.late
         self.rules.outgoing.has_limits = settings.most > 0
         self.broker = Broker(self, settings)

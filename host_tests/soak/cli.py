@@ -139,9 +139,7 @@ def _heap(node: DeskNode) -> str:
 
 
 def _show_heap(console: Console, node: DeskNode) -> None:
-    boots = heap.boots(node.lines)
-    longest = max(boots, key=len, default=[])
-    free = " ".join(str(one.free) for one in heap.samples(longest, 12))
-    largest = " ".join(str(one.largest) for one in heap.samples(longest, 12))
-    console.print(f"  free heap over its longest boot:     {free}", highlight=False)
-    console.print(f"  largest free block over the same:    {largest}", highlight=False)
+    longest = max(heap.boots(node.lines), key=len, default=[])
+    for one in longest[:1] + longest[-1:]:
+        text = f"  free heap at an end of its longest boot: {one.free}, largest {one.largest}"
+        console.print(text, highlight=False)

@@ -28,7 +28,7 @@ class Disturber:
         self._victim = victim
         self._random = random.Random(seed)
         self._acts: tuple[tuple[str, int, Callable[[], None]], ...] = (
-            ("link cut", 4, self._cut),
+            ("link cut", 4, proxy.cut),
             ("link cut inside a packet of the node", 4, lambda: self._cut_in_packet(CLIENT)),
             ("link cut inside a packet of the broker", 4, lambda: self._cut_in_packet(BROKER)),
             ("link held still", 2, self._hold),
@@ -44,9 +44,6 @@ class Disturber:
         act()
         self.counts[name] += 1
         return name
-
-    def _cut(self) -> None:
-        self._proxy.cut()
 
     def _cut_in_packet(self, sender: int) -> None:
         self._proxy.cut_in_packet(self._random.randrange(400), sender)

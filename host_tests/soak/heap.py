@@ -41,10 +41,3 @@ def is_steady(boot: list[Heap]) -> bool:
         last.free >= first.free - TOLERANCE_BYTES
         and last.largest >= first.largest - TOLERANCE_BYTES
     )
-
-
-def samples(boot: list[Heap], most: int) -> list[Heap]:
-    """At most `most` readings, spread evenly, the first and the last among them."""
-    if len(boot) <= most:
-        return boot
-    return [boot[k * (len(boot) - 1) // (most - 1)] for k in range(most)]

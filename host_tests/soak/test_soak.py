@@ -36,10 +36,3 @@ def test_heap_when_boots_follow_each_other_then_each_is_judged_alone():
     lines = ["boot 1 of a on desk", "heap 30000 9000", "boot 2 of a on desk", "heap 20000 8000"]
     assert heap.boots(lines) == [[heap.Heap(30000, 9000)], [heap.Heap(20000, 8000)]]
     assert all(map(heap.is_steady, heap.boots(lines)))
-
-
-def test_heap_when_many_readings_then_samples_keep_first_and_last():
-    boot = [heap.Heap(n, n) for n in range(100)]
-    few = heap.samples(boot, 12)
-    assert len(few) == 12
-    assert few[0] == boot[0] and few[-1] == boot[-1]

@@ -72,13 +72,10 @@ class Flash:
         if at % self.program_bytes or len(buf) % self.program_bytes or not buf:
             raise WrongUse(f"program of {len(buf)} bytes at {at}: not whole aligned units")
         before = self.data[at : at + len(buf)]
-        if block in self.worn:
-            self._wear_out(block)
-            return
-        if _and(before, buf) != bytes(buf):
+        if block not in self.worn and _and(before, buf) != bytes(buf):
             raise WrongUse(f"program at {at} would turn a 0 into a 1")
-        self._change(at, before, bytes(buf))
-        self.programs += len(buf) // self.program_bytes
+        if self._change(block, at, bytes(buf)):
+            self.programs += len(buf) // self.program_bytes
 
     def ioctl(self, op, arg):
         """Block count (4), block size (5), erase (6); sync (3) and the rest do nothing."""
@@ -96,11 +93,6 @@ class Flash:
 
     # --- inside -----------------------------------------------------------------------
 
-    def _wear_out(self, block):
-        self.operations += 1
-        if self.worn[block]:
-            raise OSError(5)
-
     def _address(self, block, offset, n):
         at = block * self.block_bytes + offset
         if not 0 <= at <= at + n <= len(self.data):
@@ -109,16 +101,18 @@ class Flash:
 
     def _erase(self, block):
         at = self._address(block, 0, self.block_bytes)
-        if block in self.worn:
-            self._wear_out(block)
-            return
-        before = self.data[at : at + self.block_bytes]
-        self._change(at, before, b"\xff" * self.block_bytes)
-        self.wear[block] += 1
+        if self._change(block, at, b"\xff" * self.block_bytes):
+            self.wear[block] += 1
 
-    def _change(self, at, before, after):
+    def _change(self, block, at, after):
+        # -> whether the block took it; one that is worn out may say so.
+        if block in self.worn:
+            self.operations += 1
+            if self.worn[block]:
+                raise OSError(5)
+            return False
         if self.watch:
-            self.watch(at, bytes(before), after)
+            self.watch(at, bytes(self.data[at : at + len(after)]), after)
         if self._failures and self.operations >= self._fail_at:
             self._failures -= 1
             if self._failures % 2:
@@ -127,6 +121,7 @@ class Flash:
             raise OSError(5)
         self.data[at : at + len(after)] = after
         self.operations += 1
+        return True
 
 
 def cut(before, after, mode, seed=0):

@@ -19,18 +19,8 @@ _STEP_BYTES = 32  # groups lie at multiples of it, whatever the layout
 _BLANK = 0xFF
 _IDS = 30  # of a set
 
-_NOTES = {
-    1: "number",
-    2: "done",
-    3: "pubrec",
-    4: "online",
-    5: "hold",
-    6: "release",
-    7: "renew",
-    8: "set",
-    9: "bits",
-    10: "oldest",
-}
+_NUMBER = 1
+_NOTES = ("", "", "done", "pubrec", "online", "hold", "release", "renew", "set", "bits", "oldest")
 
 
 class NotAJournal(Exception):
@@ -212,10 +202,10 @@ def _records(image: bytes, group: Group) -> Iterator[Record]:
         kind, value = _NOTE.unpack_from(image, at)
         if kind < 0x40:
             at += _NOTE.size
-            if kind == 1:
+            if kind == _NUMBER:
                 number = value
             else:
-                yield Record(_NOTES.get(kind, f"unknown {kind}"), value)
+                yield Record(_NOTES[kind] if kind < len(_NOTES) else f"unknown {kind}", value)
             continue
         state, n, packet_id = _ENTRY.unpack_from(image, at)
         at += _ENTRY.size
