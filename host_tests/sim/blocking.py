@@ -17,9 +17,8 @@ from .device import Taking
 from .faults import Fault
 from .network import Link
 from .outgoing import Flow, Outgoing
-from .programs import STRIKES, Handed
+from .programs import Handed
 from .rules import Rules
-from .script import BROKER_LIMITS
 from .world import World
 
 from umqtt31 import MQTTError, robust, simple  # isort: skip
@@ -27,7 +26,7 @@ from umqtt31 import MQTTError, robust, simple  # isort: skip
 _MOST_MS = 3_600_000  # for all of a program
 _DEEPEST = 4  # callbacks inside of callbacks
 _SUBACK_REFUSED = 128
-_STRIKES = (*STRIKES[:2], ("forget", "down", 600, 4), *STRIKES[2:])
+_STRIKES = (("refuse", "open", 6, 3), ("busy", "open", 6, 3), ("forget", "down", 600, 4))
 
 
 class CallbackError(Exception):
@@ -95,11 +94,8 @@ class OneByOne(Outgoing):
 
     def on_raised(self, flow: Flow, reason: int) -> None:
         """publish() raised, for this reason of the broker's; 0: the message may be sent or not."""
-        was_told_before = reason in BROKER_LIMITS and not flow.is_sent
-        if reason not in (0, flow.refusal) and not was_told_before:
-            self._rules.fail("MQTT-4.3.3-5", f"{flow} was refused: {flow.refusal}, told {reason}")
-        if flow in self._refused:
-            self._refused.remove(flow)
+        if reason:
+            self._rules.fail("MQTT-4.3.3-5", f"{flow} was not refused, told {reason}")
 
     def on_abandoned(self) -> None:
         for flow in self.flows.values():
@@ -203,17 +199,6 @@ class Program(programs.Program):
         found = super()._choose_faults()
         self._add_strikes(found, _STRIKES, self._level, 0.3)
         return found
-
-    def _terms(self) -> dict[str, Any]:
-        dice = self._dice
-        if self._level < 5 or dice.random() < 0.3:
-            return {}
-        return {
-            "receive": dice.choice((0, 1)),
-            "most": dice.choice((0, 0, 120)),
-            "alive": dice.choice((0, 3)),
-            "talk": dice.random() < 0.5,
-        }
 
     def _payload(self, number: int) -> bytes:
         size = self._dice.choice((0, 0, 40, 64, 256, 700))

@@ -12,7 +12,7 @@ from . import programs
 from .broker import REFUSED_TOPIC
 from .device import Device
 from .faults import Fault
-from .programs import RESETS, STRIKES
+from .programs import RESETS
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
 from umqtt31.properties import encode  # isort: skip
@@ -21,13 +21,20 @@ _MOST_MS = 3_600_000  # for all of a program, from its last reset on
 _MOST_INSIDE = 30  # calls in hooks
 _QUOTA_EXCEEDED = 0x97
 
+# Other faults: kind, place, how far they reach, from which level on they are.
 _STRIKES = (
     ("hang", "up", 600, 3),
     ("hang", "down", 600, 3),
-    *STRIKES[:2],
+    ("refuse", "open", 6, 3),
+    ("busy", "open", 6, 3),
     ("raise", "handler", 20, 3),
     ("jump", "turn", 60, 3),
-    *STRIKES[2:],
+    ("challenge", "hello", 6, 5),
+    ("challenge", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("dismiss", "sent", 60, 5),
+    ("deny", "judged", 12, 5),
+    ("deny", "judged", 12, 5),
 )
 
 

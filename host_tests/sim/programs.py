@@ -21,17 +21,6 @@ _BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"),
 _DELAYS = (("stall", "up"), ("stall", "down"), ("split", "up"), ("jam", "up"), ("narrow", "up"))
 _REACH = 600  # bytes from the start of a run in which faults strike
 RESETS = (("up", _REACH), ("read", _REACH), ("store", 200), ("flash", 100))
-# Other faults: kind, place, how far they reach, from which level on they are.
-STRIKES = (
-    ("refuse", "open", 6, 3),
-    ("busy", "open", 6, 3),
-    ("challenge", "hello", 6, 5),
-    ("challenge", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("deny", "judged", 12, 5),
-    ("deny", "judged", 12, 5),
-)
 
 
 class Program:
