@@ -217,13 +217,11 @@ def _smaller_scripts(item: script.Script) -> Iterator[script.Script]:
         yield replace(item, window=item.window - 1)
 
 
-def run_jobs(
-    jobs: Iterable[Job], cores: int | None = None, seconds: float | None = None
-) -> Iterator[Result]:
-    """Run jobs on `cores` (all, if None) until they or the `seconds` are over; the
-    results come as they are ready."""
+def run_jobs(jobs: Iterable[Job], seconds: float | None = None) -> Iterator[Result]:
+    """Run jobs on all cores until they or the `seconds` are over; the results come as they are
+    ready."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+    with multiprocessing.get_context("spawn").Pool() as pool:
         for result in pool.imap_unordered(run_job, jobs):
             yield result
             if deadline is not None and time.monotonic() >= deadline:

@@ -1,6 +1,7 @@
 """Command line of the simulator: campaigns, and one schedule again with its trace."""
 
 import time
+from itertools import chain
 
 import click
 from rich.console import Console
@@ -25,19 +26,17 @@ def cli() -> None:
     help="Stop after so long.",
 )
 @click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
-@click.option(
-    "--cores", type=click.IntRange(1), default=None, help="Processes; all cores if not given."
-)
-def run(seconds: float, seed: int, cores: int | None) -> None:
+def run(seconds: float, seed: int) -> None:
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()
     start = time.monotonic()
     jobs = campaign.exhaustive_jobs()
+    more = campaign.random_jobs(seed, _SEEDS)
     whole = len(jobs)
     console = Console()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("schedules", total=seconds)
-        for result in campaign.run_jobs(_chain(jobs, seed), cores, seconds):
+        for result in campaign.run_jobs(chain(jobs, more), seconds):
             total.add(result)
             whole -= result.is_exhaustive
             passed = time.monotonic() - start
@@ -53,11 +52,6 @@ def run(seconds: float, seed: int, cores: int | None) -> None:
     if whole:
         console.print(f"the exhaustive part is not finished: {whole} scripts left")
     _tell(console, total)
-
-
-def _chain(jobs, seed):
-    yield from jobs
-    yield from campaign.random_jobs(seed, _SEEDS)
 
 
 def _tell(console: Console, total: campaign.Result) -> None:
@@ -98,11 +92,8 @@ def replay(settings: str, schedule: str, small: bool) -> None:
     if failure:
         click.echo(f"broken: {failure.message}")
         raise SystemExit(1)
-    click.echo("every promise held; places passed: " + _counts(world.places()))
-
-
-def _counts(places: dict[str, int]) -> str:
-    return ", ".join(f"{place} {count}" for place, count in places.items() if count)
+    passed = (f"{place} {count}" for place, count in world.places().items() if count)
+    click.echo("every promise held; places passed: " + ", ".join(passed))
 
 
 @cli.command()

@@ -240,9 +240,7 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place in ("up", "down", "read"):
         reach = 30 + messages * (14 + script.size)
     fault = rng.choice(_KINDS[place])._replace(at=rng.randrange(reach + 2))
-    if fault.kind == "jump":
-        return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
-    if fault.kind in ("stall", "late", "jam"):
+    if fault.kind in ("jump", "stall", "late", "jam"):
         return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
     if fault.kind == "away":
         days = rng.choice((0.01, 1, 6.3, 8, 12.5, 20))

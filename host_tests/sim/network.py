@@ -195,21 +195,18 @@ class Link:
         kind = fault.kind
         if kind == "reset":
             raise DeviceReset
-        if kind == "split":
-            return n or None
         if kind == "jam":
             self.jam_until = world.now + fault.value
             self.was_jammed = True
-            return n or None
-        if kind == "narrow":
+        elif kind == "narrow":
             self.most_up = fault.value
-            return n or None
-        if kind == "stall":
+        elif kind == "stall":
             self.up_stalled_until = world.now + fault.value
-            rest = self._send(data[n:])
-            return n + (rest or 0)
-        self._break(fault)
-        return len(data)
+            return n + (self._send(data[n:]) or 0)
+        elif kind != "split":
+            self._break(fault)
+            return len(data)
+        return n or None
 
     def close(self) -> None:
         """The client gives the connection up; the broker hears of it if it can."""
