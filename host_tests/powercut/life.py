@@ -38,15 +38,6 @@ class Setting:
         flash.worn = dict.fromkeys(self.worn, False)
         return flash
 
-    def image_of(self, flash: Any) -> bytes:
-        """What is on a flash, read as a device is."""
-        size = flash.ioctl(5, 0)
-        parts = []
-        for block in range(flash.ioctl(4, 0)):
-            parts.append(bytearray(size))
-            flash.readblocks(block, parts[-1])
-        return b"".join(parts)
-
 
 class Opened:
     """A journal, and the core's part in using it."""
@@ -147,7 +138,9 @@ class Life:
     def __init__(self, setting: Setting, flash: Flash, state: State | None = None) -> None:
         self.refused = 0
         self._setting = setting
-        self.state = state or found_on(setting, setting.image_of(flash))
+        image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
+        flash.readblocks(0, image)
+        self.state = state or found_on(setting, image)
         self.opened = Opened(setting, flash)
         self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)

@@ -66,7 +66,11 @@ class Model:
             self.commit()
 
     def pubrec(self, packet_id: int) -> None:
-        self._change(messages=self._replaced(packet_id, has_pubrec=True))
+        messages = tuple(
+            m._replace(has_pubrec=m.has_pubrec or m.packet_id == packet_id)
+            for m in self.state.messages
+        )
+        self._change(messages=messages)
 
     def remove(self, packet_id: int) -> None:
         """A message is done; need not survive."""
@@ -102,11 +106,6 @@ class Model:
     def sync(self) -> None:
         """Everything is durable now."""
         self.required = len(self.states) - 1
-
-    def _replaced(self, packet_id: int, **fields: Any) -> tuple[Message, ...]:
-        return tuple(
-            m._replace(**fields) if m.packet_id == packet_id else m for m in self.state.messages
-        )
 
     def _change(self, **fields: Any) -> None:
         self._append(**fields)

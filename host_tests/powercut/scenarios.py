@@ -83,7 +83,9 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
         if dice < 0.4 and len(waiting) < setting.slots:
             packet_id += 1
             waiting[packet_id] = source.choice((1, 2))
-            yield _message(packet_id, waiting[packet_id], setting, source)
+            n = source.choice((4, 11, setting.slot_bytes // 2, setting.slot_bytes))
+            packet = source.randbytes(n)
+            yield ("put", packet_id, waiting[packet_id], packet, source.random() < 0.5)
         elif dice < 0.65 and waiting:
             done = next(iter(waiting)) if source.random() < 0.7 else source.choice([*waiting])
             del waiting[done]
@@ -111,11 +113,6 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
             yield ("commit",)
         else:
             yield ("sync",)
-
-
-def _message(packet_id: int, qos: int, setting: Setting, source: random.Random) -> Call:
-    n = source.choice((4, 11, setting.slot_bytes // 2, setting.slot_bytes))
-    return ("put", packet_id, qos, source.randbytes(n), source.random() < 0.5)
 
 
 def _fill(setting: Setting) -> Iterator[Call]:

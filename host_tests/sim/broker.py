@@ -323,13 +323,13 @@ class Broker:
         packet = self._packet(link, m)
         m.is_sent = True
         if link.level == 5:
-            self._send(link, packet)
+            self._answer(link, packet)
         else:
             link.push(packet)
 
-    def _send(self, link: Link, packet: bytes) -> None:
+    def _answer(self, link: Link, packet: bytes) -> None:
         world = self._world
-        struck = world.sent.step()
+        struck = (world.sent if link.level == 5 else world.answer).step()
         if not struck:
             link.push(packet)
             return
@@ -337,21 +337,10 @@ class Broker:
         if struck.kind == "challenge":
             link.push(p.auth(struck.value, p.NO_PROPERTIES))
             link.push(packet)
-            return
-        self._dismiss(link, struck.value)
-        self.on_closed(link)
-
-    def _answer(self, link: Link, packet: bytes) -> None:
-        world = self._world
-        if link.level == 5:
-            self._send(link, packet)
-            return
-        struck = world.answer.step()
-        if not struck:
-            link.push(packet)
-            return
-        world.strike(struck, link)
-        if struck.kind == "late":
+        elif struck.kind == "dismiss":
+            self._dismiss(link, struck.value)
+            self.on_closed(link)
+        elif struck.kind == "late":
             world.call(struck.value, lambda: link.push(packet))
         elif struck.kind == "twice":
             link.push(packet)

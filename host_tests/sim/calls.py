@@ -202,7 +202,8 @@ class Program(programs.Program):
         elif what < 0.62:
             self._subscribe()
         elif what < 0.65:
-            self._unsubscribe()
+            name = dice.choice((b"a/#", b"b/#"))
+            self._ask({name: None}, client.unsubscribe, name)
         elif what < 0.67:
             self._try(client.ping)
         elif what < 0.69:
@@ -243,10 +244,6 @@ class Program(programs.Program):
         if self._level == 5 and dice.random() < 0.3:
             more = [0, encode(subscription_identifier=dice.randint(1, 300))]
         self._ask(asked, self._client.subscribe, list(asked.items()), *more)
-
-    def _unsubscribe(self) -> None:
-        name = self._dice.choice((b"a/#", b"b/#"))
-        self._ask({name: None}, self._client.unsubscribe, name)
 
     def _ask(self, asked: dict[bytes, Any], call: Callable, *args: Any) -> None:
         # What an error leaves open nobody may rely on.

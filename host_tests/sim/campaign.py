@@ -113,7 +113,10 @@ def run_job(job: Job, until: Collection[str] = ()) -> Result:
     world = _try(result, item, ())
     if world is None:
         return result
-    for first in islice(_first_faults(job, world), job.part, None, job.parts):
+    kinds = explore.first_faults(world.places(), job.kinds)
+    is_any = job.kind in ("single", "pair")
+    own = (one for one in kinds if is_any or job.kind in (one.kind, one.place))
+    for first in islice(own, job.part, None, job.parts):
         struck = _try(result, item, (first,))
         if until and any(failure.rule in until for failure in result.failures):
             break
@@ -122,12 +125,6 @@ def run_job(job: Job, until: Collection[str] = ()) -> Result:
             for second in explore.second_faults(first, struck.places_at_first, places):
                 _try(result, item, (first, second))
     return result
-
-
-def _first_faults(job: Job, world: World) -> Iterator[Fault]:
-    for first in explore.first_faults(world.places(), job.kinds):
-        if job.kind in ("single", "pair", first.kind, first.place):
-            yield first
 
 
 def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> World | None:

@@ -211,26 +211,23 @@ class Watched(Taking):
 
     def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
         self.__is_clean = clean_session
-        try:
-            is_present = self.__closing(super().connect, clean_session, stream)
-        except MQTTError as error:
-            if error.code != BUSY and self.is_connected:
-                self.__rules.fail("connection", f"connect() raised {error!r} and is connected")
-            self.__on_called(error)
-            raise
-        self.__on_called(None)
-        return bool(is_present)
+        return self.__opening(super().connect, clean_session, stream)
 
     def reconnect(self, timeout_ms: int = 0) -> bool:
         if self.is_connected:
             return bool(super().reconnect(timeout_ms))  # which does nothing
+        return self.__opening(super().reconnect, timeout_ms)
+
+    def __opening(self, call: Callable, *args: Any) -> bool:
         try:
-            is_connected = self.__closing(super().reconnect, timeout_ms)
+            answer = self.__closing(call, *args)
         except MQTTError as error:
+            if error.code != BUSY and self.is_connected:
+                self.__rules.fail("connection", f"{call.__name__}() raised {error!r} and is open")
             self.__on_called(error)
             raise
         self.__on_called(None)
-        return bool(is_connected)
+        return bool(answer)
 
     def disconnect(self) -> None:
         self.__closing(super().disconnect)

@@ -205,11 +205,22 @@ def random_schedule(seed: int) -> Schedule:
         fault = _random_fault(rng, script)
         faults[fault.place, fault.at] = fault
     if rng.random() < 0.25:
-        script = _at_level_5(rng, script)
+        script = replace(
+            script,
+            level=5,
+            receive=rng.choice((0, 0, 1, 2)),
+            most=rng.choice((0, 0, 0, 60)),
+            aliases=rng.choice((0, 0, 1)),
+            expiry=rng.choice((0, 0, 5, 600)),
+            alive=rng.choice((0, 0, 20)),
+            talk=rng.random() < 0.4,
+        )
     if script.store == "journal" and rng.random() < 0.5:
         for _ in range(rng.choice((1, 1, 2, 3))):
-            fault = _random_load(rng, script)
-            faults[fault.place, fault.at] = fault
+            # Opening a journal reads all of its blocks, and each record is read back.
+            reach = 2 * script.blocks + 4 * (len(script.up) + len(script.down))
+            at = rng.randrange(reach)
+            faults["load", at] = Fault("load", at, "fail", rng.choice((1, 1, 2, 3, 5, 9, 40)))
     kinds = {fault.kind for fault in faults.values()}
     if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
@@ -218,19 +229,6 @@ def random_schedule(seed: int) -> Schedule:
         # Ids that the broker forgot may block the way until they time out.
         script = replace(script, await_rel=300)
     return script, tuple(faults.values())
-
-
-def _at_level_5(rng: random.Random, script: Script) -> Script:
-    return replace(
-        script,
-        level=5,
-        receive=rng.choice((0, 0, 1, 2)),
-        most=rng.choice((0, 0, 0, 60)),
-        aliases=rng.choice((0, 0, 1)),
-        expiry=rng.choice((0, 0, 5, 600)),
-        alive=rng.choice((0, 0, 20)),
-        talk=rng.random() < 0.4,
-    )
 
 
 def _random_fault(rng: random.Random, script: Script) -> Fault:
@@ -254,12 +252,6 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place == "flash":
         return fault._replace(value=rng.randrange(100))
     return fault
-
-
-def _random_load(rng: random.Random, script: Script) -> Fault:
-    # Opening a journal reads all of its blocks, and each record is read back.
-    reach = 2 * script.blocks + 4 * (len(script.up) + len(script.down))
-    return Fault("load", rng.randrange(reach), "fail", rng.choice((1, 1, 2, 3, 5, 9, 40)))
 
 
 def _random_script(rng: random.Random) -> Script:

@@ -56,7 +56,7 @@ class Link:
 
     setsockopt = connect = setblocking
 
-    def readinto(self, buf: bytearray, n: int | None = None) -> int | None:
+    def readinto(self, buf: bytearray, n: int) -> int | None:
         """-> bytes read, None when there is nothing, 0 at the end of the stream."""
         world = self.world
         if world.is_dead:
@@ -66,7 +66,7 @@ class Link:
         if not self.arrived():
             return 0 if self.is_at_end() else None
         ready = self.ready
-        n = min(len(buf) if n is None else n, len(ready))
+        n = min(n, len(ready))
         counter = world.read
         if counter.count + n > counter.next:
             n = counter.next - counter.count
@@ -109,9 +109,7 @@ class Link:
         """Bytes of the broker that the client has not read yet."""
         return self.pushed_bytes - self.read_bytes
 
-    def write(
-        self, buf: bytes | bytearray, off: int | None = None, n: int | None = None
-    ) -> int | None:
+    def write(self, buf: bytes | bytearray, off: int, n: int) -> int | None:
         """-> bytes taken, None when there is no room."""
         world = self.world
         if world.is_dead:
@@ -121,12 +119,10 @@ class Link:
         room = 0 if self.jam_until > world.now else self._room()
         if not room and not self.is_torn:
             self.was_jammed = True
-            if n and not self.to_skip:
-                world.rules.outgoing.on_no_room(self, bytes(buf[off or 0 : (off or 0) + n]))
+            if not self.to_skip:
+                world.rules.outgoing.on_no_room(self, bytes(buf[off : off + n]))
             return self._block(None)
-        if n is None:
-            off, n = 0, len(buf) if off is None else off
-        data = bytes(buf[off or 0 : (off or 0) + n])
+        data = bytes(buf[off : off + n])
         # What the client wanted to send counts as sent, whatever becomes of it.
         world.rules.on_write(self, data[self.to_skip :])
         self.to_skip = 0
