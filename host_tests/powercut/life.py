@@ -138,9 +138,11 @@ class Life:
     def __init__(self, setting: Setting, flash: Flash, state: State | None = None) -> None:
         self.refused = 0
         self._setting = setting
-        image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
-        flash.readblocks(0, image)
-        self.state = state or found_on(setting, image)
+        if state is None:
+            image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
+            flash.readblocks(0, image)
+            state = found_on(setting, image)
+        self.state = state
         self.opened = Opened(setting, flash)
         self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)
