@@ -141,7 +141,7 @@ class Life:
         if state is None:
             image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
             flash.readblocks(0, image)
-            state = found_on(setting, image)
+            state = found_on(setting, bytes(image))
         self.state = state
         self.opened = Opened(setting, flash)
         self.journal = self.opened.journal
