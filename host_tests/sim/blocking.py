@@ -6,6 +6,7 @@ publish() which returns has its message acknowledged is looked at here.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
@@ -115,14 +116,6 @@ class OneByOne(Outgoing):
         super().on_delivered(key)
 
 
-class BlockingRules(Rules):
-    """The rules of a world whose client waits in publish()."""
-
-    _make_incoming = Answered
-    _make_outgoing = OneByOne
-    silence = 1.5  # programs pause as they like; a broker waits for so long
-
-
 class _Watched(Taking):
     # The rules hear what the program asks for.
 
@@ -178,7 +171,8 @@ class Robust(_Watched, robust.MQTTClient):  # type: ignore[misc]
 class Program(programs.Program):
     """A random program for one of the two clients."""
 
-    _rules = BlockingRules
+    # It pauses as it likes; a broker waits for so long.
+    _rules = partial(Rules, outgoing=OneByOne, incoming=Answered, silence=1.5)
     _down_qos = (0, 1, 1, 2, 2)
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):

@@ -27,7 +27,7 @@ class Program:
     """A random program, the same for the same seed."""
 
     _make_world = World
-    _rules = Rules
+    _rules: Any = Rules
     _topics: tuple[bytes, ...] = (b"d/1", b"d/2")  # of the broker's messages
     _most_down = 24
     _down_qos: tuple[int, ...] = (1, 2)

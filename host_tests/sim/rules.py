@@ -5,6 +5,7 @@ is handed, and resets; `outgoing` and `incoming` judge the two directions.  The 
 the messages are those of the requirements that the project answers for.
 """
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from host_tests.standin import packets as p
@@ -46,14 +47,17 @@ class Notes:
 
 
 class Rules:
-    """The watch over one run."""
+    """The watch over one run; `silence` that a client may keep, as a part of the keep alive."""
 
-    _make_incoming = Incoming
-    _make_outgoing = Outgoing
-    silence = 1.0  # as a part of the keep alive
-
-    def __init__(self, world: Any):
+    def __init__(
+        self,
+        world: Any,
+        outgoing: type[Outgoing] = Outgoing,
+        incoming: Callable[[Any], Any] = Incoming,
+        silence: float = 1.0,
+    ):
         self._world = world
+        self.silence = silence
         self.keepalive_ms = 0
         self.stuck_ms = 10_000  # for which a stream may take nothing: connect_timeout
         self.violation: Violation | None = None
@@ -62,8 +66,8 @@ class Rules:
         self.sessions_lost = 0  # by the broker, for whatever reason
         self.secret_losses = 0  # of these what the client could not know
         self.is_forgetful = False  # a reset takes all, the store is RAM
-        self.outgoing = self._make_outgoing(self)
-        self.incoming = self._make_incoming(self)
+        self.outgoing = outgoing(self)
+        self.incoming = incoming(self)
         self.closers = 0  # calls under way in which the client may close a connection
         self.is_ending = False  # it may have recorded that a clean session begins
         # The session of the last connection; None: whether that is recorded, nobody knows.

@@ -10,7 +10,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
@@ -33,12 +33,6 @@ _HELD_S = 400  # that an id waits for its PUBREL: longer than that
 
 class BodyError(Exception):
     """What a body raises where the program says so."""
-
-
-class TaskRules(Rules):
-    """The rules of a world whose client hands messages to bodies."""
-
-    _make_incoming = Handed
 
 
 class TaskWorld(World):
@@ -186,7 +180,7 @@ class Program(programs.Program):
     and are cancelled, and a client that says goodbye between."""
 
     _make_world = TaskWorld
-    _rules = TaskRules
+    _rules = partial(Rules, incoming=Handed)
     _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):

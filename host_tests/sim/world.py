@@ -43,7 +43,7 @@ class World:
         settle_ms: int | None = None,
         lasts_ms: int = 0,
         over: Callable[[Link, int], Any] | None = None,
-        rules: type[Rules] = Rules,
+        rules: Callable[[Any], Rules] = Rules,
         is_traced: bool = False,
         **more: Any,
     ):
