@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from . import campaign, explore, faults, script
+from . import campaign, faults, script
 
 _SEEDS = 1 << 40
 
@@ -51,10 +51,6 @@ def run(seconds: float, seed: int) -> None:
     )
     if whole:
         console.print(f"the exhaustive part is not finished: {whole} scripts left")
-    _tell(console, total)
-
-
-def _tell(console: Console, total: campaign.Result) -> None:
     if not total.failures:
         console.print("every promise held")
         return
@@ -94,19 +90,3 @@ def replay(settings: str, schedule: str, small: bool) -> None:
         raise SystemExit(1)
     passed = (f"{place} {count}" for place, count in world.places().items() if count)
     click.echo("every promise held; places passed: " + ", ".join(passed))
-
-
-@cli.command()
-@click.argument("first", type=int)
-@click.option("--count", default=1, show_default=True)
-def seed(first: int, count: int) -> None:
-    """Run the random schedules of COUNT seeds from FIRST on, say what they are."""
-    total = campaign.Result()
-    for number in range(first, first + count):
-        item, struck = explore.random_schedule(number)
-        failure, _ = campaign.attempt(item, struck)
-        verdict = failure.message if failure else "held"
-        click.echo(f'{number}: "{item}" "{faults.text(struck)}": {verdict}')
-        if failure:
-            total.failures.append(failure)
-    _tell(Console(), total)

@@ -28,14 +28,14 @@ _CALLS = ("",) * 16 + tuple(INSIDE)
 _TORN = 2  # variants of each way in which a flash operation is torn
 
 
-def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
-    """Up to `longest` messages of one QoS, either way, with every window up to `widest`.
+def single_scripts(longest: int = 6) -> Iterator[Script]:
+    """Up to `longest` messages of one QoS, either way, with every window up to 4.
 
     A window wider than the messages are many changes nothing and is left out.
     """
     for qos in "012":
         for count in range(1, longest + 1):
-            for window in range(1, min(count, widest) + 1):
+            for window in range(1, min(count, 4) + 1):
                 if qos == "0" and window > 1:
                     break  # QoS 0 knows no window
                 yield Script(up=qos * count, window=window)
