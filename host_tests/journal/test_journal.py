@@ -122,17 +122,6 @@ def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     assert put(journal, 0, 1000)
 
 
-def test_journal_of_another_client_is_refused_untouched_unless_told_to_erase():
-    flash = opened(16, b"other").flash
-    put(opened(flash, b"other"), 0, 1)
-    image = bytes(flash.data)
-    with journal_error("is of client b'other'"):
-        opened(flash)
-    assert bytes(flash.data) == image
-    assert found(flash, erase_foreign=True).messages == []
-    assert found(flash).messages == []
-
-
 def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monkeypatch):
     flash = Flash(16)
     seal = journal_module._seal
@@ -174,20 +163,6 @@ def test_journal_of_an_older_version_is_refused_untouched_with_what_to_do(versio
         opened(flash)
     assert bytes(flash.data) == image
     assert found(flash, erase_foreign=True).messages == []
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"program_bytes": 512}, {"program_bytes": 128}, {"cell_bytes": 128}, {"erase_bytes": 8192}],
-    ids=str,
-)
-def test_journal_of_another_layout_is_refused(options):
-    journal = opened(16)
-    for k in range(40):
-        put(journal, k % 20, k + 1)
-        journal.remove(k % 20)
-    with pytest.raises(MQTTError, match="layout"):
-        opened(journal.flash, **options)
 
 
 def turned(erases):

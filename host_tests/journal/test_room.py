@@ -70,9 +70,13 @@ def test_held_ids_by_the_hundred_survive_and_cost_no_room():
     assert journal.flash.erases > 2
 
 
+FOREIGN = "; erase_foreign=True would erase it"
 REFUSALS = [
-    ({"client_id": b"other"}, "is of client b'node-17'; erase_foreign=True would erase it"),
-    ({"program_bytes": 512}, "has another layout; erase_foreign=True would erase it"),
+    ({"client_id": b"other"}, "is of client b'node-17'" + FOREIGN),
+    ({"program_bytes": 512}, "has another layout" + FOREIGN),
+    ({"program_bytes": 128}, "has another layout" + FOREIGN),
+    ({"cell_bytes": 128}, "has another layout" + FOREIGN),
+    ({"erase_bytes": 8192}, "has another layout" + FOREIGN),
     ({"slot_bytes": 8}, "holds more than fits: raise buffer_size to 100"),
     ({"slots": 1}, "holds more than fits: raise max_mqueue_len"),
     ({"held_slots": 0}, "holds more than fits: raise max_awaiting_rel"),
@@ -81,6 +85,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("change", "text"), REFUSALS)
 def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(change, text):
+    """Unless it is told to erase it."""
     journal = opened(8)
     put(journal, 0, 1, bytes(100))
     put(journal, 1, 2, b"short")
@@ -91,6 +96,9 @@ def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(chan
         opened(journal.flash, **{"slots": 20, **change})
     assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
     assert bytes(journal.flash.data) == image
+    if text.endswith(FOREIGN):
+        assert found(journal, **change, erase_foreign=True).messages == []
+        assert found(journal, **change).messages == []
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 511, 700])
