@@ -22,12 +22,14 @@ _ELSEWHERE = (
     "client/test_locked.py",
     "client/test_on_micropython.py",
     "journal/test_on_micropython.py",
-    "journal/test_powercut.py",
     "sim/test_campaign.py",
     "sim/test_wrong_clients.py",
     "tls/test_memory.py",
 )
 _LONG = (
+    "journal/test_powercut.py::test_journal_cut_at_any_operation_recovers_the_state_before_or_after",
+    "journal/test_powercut.py::test_journal_of_any_sizes_when_cut_recovers_the_state_before_or_after",
+    "journal/test_powercut.py::test_journal_wears_all_blocks_alike",
     "client/test_hostile.py::test_generated_inputs_find_nothing",
     "client/test_hostile.py::test_hostile_inputs_find_nothing_on_micropython",
 )
