@@ -120,7 +120,7 @@ class _Watched(Taking):
     # The rules hear what the program asks for.
 
     def __init__(self, world: World, **options: Any):
-        self.world = self._world = world
+        self.world = world
         self._rules = world.rules
         self._rules.keepalive_ms = 1000 * options["keepalive"]
         self._rules.stuck_ms = 1000 * options["connect_timeout"]
@@ -157,15 +157,7 @@ class _Watched(Taking):
             self._rules.closers -= 1
 
     def delay(self, i: int) -> None:
-        self._world.sleep(500)
-
-
-class Simple(_Watched, simple.MQTTClient):  # type: ignore[misc]
-    """A watched client of `umqtt31.simple`."""
-
-
-class Robust(_Watched, robust.MQTTClient):  # type: ignore[misc]
-    """A watched client of `umqtt31.robust`."""
+        self.world.sleep(500)
 
 
 class Program(programs.Program):
@@ -205,8 +197,8 @@ class Program(programs.Program):
 
     def _main(self) -> None:
         dice = self._dice
-        make = Robust if self._is_robust else Simple
-        self._client = make(
+        front = robust if self._is_robust else simple
+        self._client = type("Client", (_Watched, front.MQTTClient), {})(
             self.world,
             keepalive=dice.choice((5, 60)),
             level=self._level,

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import programs
 from .broker import REFUSED_TOPIC
-from .device import Device
+from .device import Device, HandlerError
 from .faults import Fault
 from .programs import RESETS
 
@@ -36,10 +36,6 @@ _STRIKES = (
     ("deny", "judged", 12, 5),
     ("deny", "judged", 12, 5),
 )
-
-
-class HandlerError(Exception):
-    """What a handler raises where a fault says so."""
 
 
 class Program(programs.Program):
@@ -273,10 +269,6 @@ class Program(programs.Program):
     # --- its hooks ----------------------------------------------------------------------------
 
     def _on_message(self, message: Any) -> None:
-        struck = self.world.handler.step()
-        if struck:
-            self.world.strike(struck, None)
-            raise HandlerError
         self._on_hook()
         if self._level == 5 and message.qos and self._dice.random() < 0.05:
             message.refuse(_QUOTA_EXCEEDED)

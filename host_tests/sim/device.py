@@ -43,6 +43,10 @@ _LONGEST_NAP_MS = 6 * 3_600_000
 OPTIONS = (errors, journal, opening, queueing, v5)
 
 
+class HandlerError(Exception):
+    """What a program's handler raises where a fault or the program says so."""
+
+
 class Taking:
     """Tells the link when the client takes a packet from its buffer, which reads many at once."""
 
@@ -86,7 +90,7 @@ class Watched(Taking):
 
     @property
     def on_message(self) -> Callable | None:
-        return self.__hand_over if self.__handler or self.__handler is None else None
+        return self.__hand_over
 
     @on_message.setter
     def on_message(self, handler: Callable | None) -> None:
@@ -99,6 +103,10 @@ class Watched(Taking):
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         self.refusal = 0
         try:
+            struck = self.__world.handler.step()
+            if struck:
+                self.__world.strike(struck, None)
+                raise HandlerError
             if self.__handler:
                 self.__as_program(self.__handler, message)
         except Exception:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from .device import Device
+from .device import Device, HandlerError
 from .faults import Fault
 from .network import DeviceReset
 from .settings import Script, parse  # noqa: F401 - as it is used
@@ -17,10 +17,6 @@ _SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead li
 
 
 BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
-
-
-class HandlerError(Exception):
-    """What the program's handler raises where a fault says so."""
 
 
 # What a program may call in its hooks, by name; each is called a few times at most.
@@ -57,8 +53,8 @@ class Program:
 
     def __call__(self, device: Device) -> None:
         client = self._client(device)
-        client.on_message = self._handle
         if self._script.inside:
+            client.on_message = self._call_inside
             client.on_drop = self._call_inside
             client.on_oversize = self._call_inside  # type: ignore[assignment]
         self._client_of_hooks = client
@@ -172,14 +168,6 @@ class Program:
         except HandlerError:
             # Only a new connection makes the broker send the message again.
             self._try(client, client.disconnect)
-
-    def _handle(self, message: Any) -> None:
-        struck = self._world.handler.step()
-        if struck:
-            self._world.strike(struck, None)
-            raise HandlerError
-        if self._script.inside:
-            self._call_inside()
 
     def _call_inside(self, *_: Any) -> None:
         # Refused or done, it must do no harm; anything but an MQTTError reaches the program.

@@ -18,7 +18,7 @@ from host_tests.choice import class_for
 
 from . import programs
 from .clock import injected
-from .device import Taking
+from .device import HandlerError, Taking
 from .faults import Fault
 from .network import DeviceReset
 from .programs import RESETS, Handed
@@ -29,10 +29,6 @@ from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
-
-
-class BodyError(Exception):
-    """What a body raises where the program says so."""
 
 
 class TaskWorld(World):
@@ -269,7 +265,7 @@ class Program(programs.Program):
     async def _consume(self, pattern: bytes | None) -> None:
         messages = self._client.messages(pattern)
         while not self._is_ending:
-            with suppress(BodyError, MQTTError):
+            with suppress(HandlerError, MQTTError):
                 async for message in messages:
                     if await self._body(message):
                         break
@@ -291,11 +287,11 @@ class Program(programs.Program):
                 await self._publish_one()
             if not self._is_calm:
                 if what > 0.94:
-                    raise BodyError
+                    raise HandlerError
                 if what > 0.88:
                     bodies.on_left(message.topic, message.payload)
                     return True
-        except (BodyError, asyncio.CancelledError, MQTTError):
+        except (HandlerError, asyncio.CancelledError, MQTTError):
             bodies.on_left(message.topic, message.payload)
             raise
         bodies.on_done(message.topic, message.payload)
