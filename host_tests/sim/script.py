@@ -71,7 +71,8 @@ class Program:
             elif self._connect(device, client):
                 self._connections += 1
                 self._was_online = True
-                self._subscribe(client)
+                if self._script.subscribe:
+                    self._try(client, lambda: client.subscribe(b"d", 2))
             else:
                 device.nap(_PAUSE_MS)
             if not self._script.hasty:
@@ -155,10 +156,6 @@ class Program:
         if ping_ms and client.is_connected and device.now_ms - self._pinged_ms >= ping_ms:
             self._pinged_ms = device.now_ms
             self._try(client, client.ping)
-
-    def _subscribe(self, client: Any) -> None:
-        if self._script.subscribe:
-            self._try(client, lambda: client.subscribe(b"d", 2))
 
     def _try(self, client: Any, action: Callable[[], Any]) -> None:
         try:
