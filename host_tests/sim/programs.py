@@ -29,7 +29,6 @@ class Program:
     _make_world = World
     _rules: Any = Rules
     _topics: tuple[bytes, ...] = (b"d/1", b"d/2")  # of the broker's messages
-    _most_down = 24
     _down_qos: tuple[int, ...] = (1, 2)
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
@@ -80,7 +79,7 @@ class Program:
 
     def _have_sent(self) -> None:
         # The broker is to have messages, now and later.
-        self._down = self._dice.randint(1, self._most_down)
+        self._down = self._dice.randint(1, 24)
         for number in range(self._down):
             topic, qos = self._dice.choice(self._topics), self._dice.choice(self._down_qos)
             delay_ms = self._dice.choice((0, 0, self._dice.randint(0, 4000)))

@@ -70,19 +70,14 @@ class World:
         self._survivors = 0
         self._quiet_since = lasts_ms
         self._end_ms: int | None = None
-        self._place_counters(faults)
+        faults = list(faults)
+        for place in PLACES:  # world.up, world.down and so on
+            setattr(self, place, Counter([one for one in faults if one.place == place]))
         self.rules: Any = rules(self)
         self.rules.outgoing.is_late = settings.late
         self.rules.outgoing.has_limits = settings.most > 0
         self.broker = Broker(self, settings)
         self.device = Device(self)
-
-    def _place_counters(self, faults: Iterable[Fault]) -> None:
-        by_place: dict[str, list[Fault]] = {place: [] for place in PLACES}
-        for item in faults:
-            by_place[item.place].append(item)
-        for place, own in by_place.items():
-            setattr(self, place, Counter(own))  # world.up, world.down and so on
 
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
