@@ -111,7 +111,7 @@ class Program(programs.Program):
         self._device = device
         self._until = device.now_ms + _MOST_MS
         self._filters: dict[bytes, int | None] = {}  # their QoS, None: unsubscribed
-        self._losses_before = self.world.rules.secret_losses
+        losses_before = self.world.rules.secret_losses
         self._client = client = self._new_client()
         client.on_message = self._on_message
         client.on_drop = self._on_hook
@@ -128,7 +128,11 @@ class Program(programs.Program):
                 device.wait(client)
             if device.now_ms > self._until:
                 self.world.rules.fail("termination", "faults are over, and not all is done")
-        self._check_filters()
+        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
+        is_secret = self._level == 5 and self.world.rules.secret_losses - losses_before
+        if not (self._knows_filters() or is_secret):
+            known = self.world.broker.filters
+            self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
 
     def _new_client(self) -> Any:
         while True:
@@ -153,14 +157,6 @@ class Program(programs.Program):
     def _knows_filters(self) -> bool:
         known = self.world.broker.filters
         return all(known.get(name) == qos for name, qos in self._filters.items())
-
-    def _check_filters(self) -> None:
-        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
-        losses = self.world.rules.secret_losses - self._losses_before
-        is_secret = self._level == 5 and losses
-        if not (self._knows_filters() or is_secret):
-            known = self.world.broker.filters
-            self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
 
     # --- what it calls ------------------------------------------------------------------------
 
