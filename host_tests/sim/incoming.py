@@ -65,7 +65,7 @@ class Incoming:
         self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
-        self._unrecorded: set[int] = set()  # of the session before, until it is recorded
+        self.unrecorded: set[int] = set()  # of the session before, until it is recorded
         # Of a session that is over, or so it looked before a reset: a place may be taken for as
         # long as an id is held.
         self.may_hold_old_ids = False
@@ -229,8 +229,8 @@ class Incoming:
     def on_reset(self) -> None:
         """What was handed over and not yet acknowledged may come again."""
         self._current = None
-        self._unsure |= self._closing | self._unrecorded
-        self.may_hold_old_ids |= bool(self._unrecorded)
+        self._unsure |= self._closing | self.unrecorded
+        self.may_hold_old_ids |= bool(self.unrecorded)
         self._closing.clear()
         is_forgetful = self._rules.is_forgetful
         for packet_id, message in list(self._held.items()):
@@ -254,17 +254,10 @@ class Incoming:
 
     def on_new_session(self) -> None:
         """The client knows that the broker's ids begin anew, once that is recorded."""
-        self._unrecorded = set(self._held) | self._unsure | self._closing
+        self.unrecorded = set(self._held) | self._unsure | self._closing
         self._held.clear()
         self._unsure.clear()
         self._closing.clear()
-
-    def is_unrecorded(self) -> bool:
-        """Might a reset bring back what was held in the session before?"""
-        return bool(self._unrecorded)
-
-    def on_recorded(self) -> None:
-        self._unrecorded.clear()
 
     def on_forgotten(self, key: bytes) -> None:
         self.messages[key].is_forgotten = True

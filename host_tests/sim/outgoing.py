@@ -84,7 +84,7 @@ class Outgoing:
         self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
         # What of the session before a new one was under way, until that is recorded, and whether
         # its PUBREC had come.
-        self._unrecorded: list[tuple[Flow, bool]] = []
+        self.unrecorded: list[tuple[Flow, bool]] = []
 
     # --- what the program does ------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Outgoing:
             flow.was_chosen = False
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
                 continue
-            self._unrecorded.append((flow, flow.has_pubrec or flow.may_have_pubrec))
+            self.unrecorded.append((flow, flow.has_pubrec or flow.may_have_pubrec))
             flow.may_be_sent = False
             flow.is_sent = flow.is_released = flow.is_pubrec_new = False
             flow.has_pubrec = flow.may_have_pubrec = False
@@ -221,20 +221,13 @@ class Outgoing:
 
     def _bring_back(self) -> None:
         # That the session before is over may be forgotten.
-        for flow, had_pubrec in self._unrecorded:
+        for flow, had_pubrec in self.unrecorded:
             flow.may_be_sent = True
             flow.may_have_pubrec |= had_pubrec
 
     def may_come_back(self, key: bytes) -> bool:
         """publish() refused this message: may it be seen all the same?"""
         return key in self.flows
-
-    def is_unrecorded(self) -> bool:
-        """Might a reset bring back what was under way in the session before?"""
-        return bool(self._unrecorded)
-
-    def on_recorded(self) -> None:
-        self._unrecorded.clear()
 
     def check_expired(self, what: str) -> None:
         """No message that is too old may still wait."""

@@ -252,8 +252,8 @@ class Rules:
     def _on_recorded(self) -> None:
         # What goes out follows the record of the session.
         self._was_clean_before = self._was_clean
-        self.outgoing.on_recorded()
-        self.incoming.on_recorded()
+        self.outgoing.unrecorded.clear()
+        self.incoming.unrecorded.clear()
 
     def on_clean_connect(self) -> None:
         """CONNECT leaves, and with it the old session on the client's side; whether it did,
@@ -265,7 +265,7 @@ class Rules:
         if self.is_ending:
             self.is_ending = False
             self.on_clean_connect()
-        is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
+        is_old = self.outgoing.unrecorded or self.incoming.unrecorded
         if is_old and not self.is_forgetful:
             self.secret_losses += 1  # it may go on as in the session before
         if self._was_clean_before != self._was_clean:
