@@ -14,11 +14,11 @@ CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 6_010),
-    "tools": (("tools/",), ("tools/fleet/",), 7_950),
+    "tools": (("tools/",), ("tools/fleet/",), 7_890),
     "fleet": (("tools/fleet/",), (), 12_500),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_500),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 44_350),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 92_860),
+    "all": (("",), (), 91_640),
 }
 
 
