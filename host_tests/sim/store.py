@@ -50,7 +50,10 @@ class SurvivingStore:
     ) -> tuple[int, int, int, bool]:
         self._most = most
         self._is_due = False
-        self._now = copy.deepcopy(self._medium.durable)
+        durable = self._medium.durable
+        self._now = copy.copy(durable)
+        self._now.kept = [list(entry) for entry in durable.kept]
+        self._now.held = list(durable.held)
         self._on_flash = len(self._now.kept)
         return self._now.open(client_id, level, buffer_size, most, *more)
 

@@ -47,7 +47,8 @@ class World:
         is_traced: bool = False,
         **more: Any,
     ):
-        self.settings = settings = replace(settings or Script(), **more)
+        settings = settings or Script()
+        settings = replace(settings, **more) if more else settings
         self.seed = settings.seed
         self.now = 0
         self._settle_ms = settle_ms
