@@ -1,4 +1,5 @@
-"""Campaigns: runs many schedules on all cores and counts the distinct ones.
+"""Campaigns: runs many schedules on all cores, counts the distinct ones, and makes one that
+breaks a promise small.
 
 A job runs in any process: the single faults of one script, some pairs of one, or a
 range of random seeds.  What it finds is the same wherever and whenever it runs.

@@ -7,18 +7,14 @@ from typing import Any
 from .device import Device, HandlerError
 from .faults import Fault
 from .network import DeviceReset
-from .settings import Script, parse  # noqa: F401 - as it is used
+from .settings import Script, parse  # noqa: F401 - both are of a script
 from .world import World
 
 from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError  # isort: skip
 
 _PAUSE_MS = 200
 _SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
-
-
-BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
-
-
+_BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
 # What a program may call in its hooks, by name; each is called a few times at most.
 INSIDE: dict[str, Callable[[Any], Any]] = {
     "publish": lambda client: None,  # see Program._call_inside()
@@ -145,7 +141,7 @@ class Program:
                 if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
                     if not self._world.rules.outgoing.may_come_back(b"u\0" + payload):
                         self._published = number
-                elif error.code in BROKER_LIMITS:  # the broker takes no such message
+                elif error.code in _BROKER_LIMITS:  # the broker takes no such message
                     continue
                 elif qos:
                     raise
