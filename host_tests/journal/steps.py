@@ -92,10 +92,10 @@ def put(desk, slot, packet_id, packet=b"packet", qos=1, sent=False):
     return True
 
 
-def filled(journal):
-    """-> how many messages of one kind it took."""
+def filled(journal, most=1000, qos=1):
+    """-> how many messages of one kind it took, with the names from 0 and the ids from 1 on."""
     count = 0
-    while put(journal, count, count + 1):
+    while count < most and put(journal, count, count + 1, qos=qos):
         count += 1
     return count
 

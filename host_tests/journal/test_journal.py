@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.journal.steps import fails, found, journal_error, opened, put
+from host_tests.journal.steps import fails, filled, found, journal_error, opened, put
 from host_tests.powercut.life import Life, Setting
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import TORN_BITS, Flash, cut
@@ -105,9 +105,7 @@ def test_group_commit_programs_only_at_commit():
 
 def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     journal = opened(4, slots=90)
-    count = 0
-    while put(journal, count, count + 1, qos=2):
-        count += 1
+    count = filled(journal, qos=2)
     assert 0 < count < 90
     for k in range(500):
         journal.pubrec(k % count)
@@ -211,8 +209,7 @@ def test_region_of_noise_is_taken_over_and_counted():
 
 def test_corrupt_page_costs_what_was_in_it_and_is_counted():
     journal = opened(16, cell_bytes=256)
-    for slot in range(6):
-        put(journal, slot, slot + 1)
+    filled(journal, 6)
     journal.flash.spoil(2 * 256 + 40)
     after = found(journal, cell_bytes=256)
     assert (after.ids, after.corrupt_pages) == ([1, None, 3, 4, 5, 6], 1)
@@ -284,8 +281,7 @@ def test_shuffled_and_damaged_blocks_end_in_a_journal_or_a_clear_error(seed):
 
 def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():
     journal = opened(16)
-    for slot in range(8):
-        put(journal, slot, slot + 1)
+    filled(journal, 8)
     journal.hold_id(1)
     journal.hold_id(2000)
     journal.commit()
@@ -297,8 +293,7 @@ def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():
 
 def test_fewer_slots_than_once_were_used_is_fine():
     journal = opened(16)
-    for slot in range(20):
-        put(journal, slot, slot + 1)
+    filled(journal, 20)
     for slot in range(17):
         journal.remove(slot)
     journal.sync()
