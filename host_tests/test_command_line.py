@@ -115,7 +115,6 @@ def test_help_imports_no_group():
     [
         ["sim", "run", "--seconds", "-1"],
         ["sim", "run", "--seconds", "0"],
-        ["sim", "run", "--cores", "0"],
         ["fuzz", "run", "--seconds", "0"],
         ["soak", "--minutes", "-1"],
     ],

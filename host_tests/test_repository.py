@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from host_tests.proof import selection
+from host_tests.proof import branches
 from tools.project import ROOT
 
 LIBRARY = ROOT / "lib" / "umqtt31"
@@ -396,7 +396,7 @@ def test_tests_that_coverage_and_mutants_name_exist():
     """pytest passes over a path that is not there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     named = project["tool"]["mutmut"]["pytest_add_cli_args_test_selection"]
-    named += [argument.rpartition("=")[2] for argument in selection.pytest_arguments()]
+    named += [argument.rpartition("=")[2] for argument in branches.pytest_arguments()]
     for name in named:
         path, _, function = name.partition("::")
         assert (ROOT / path).exists(), name

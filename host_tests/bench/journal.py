@@ -4,8 +4,7 @@ Counted on the flash model, not timed; 64 KB of flash for 100,000 erases of a bl
 256-byte pages, 4 KB blocks.
 """
 
-from host_tests.journal.work import BLOCK_BYTES, BLOCKS, journal_work, littlefs_work
-from tools.journal.life import life_years
+from host_tests.journal.work import BLOCK_BYTES, BLOCKS, journal_work, life_years, littlefs_work
 
 from .measures import Rows
 

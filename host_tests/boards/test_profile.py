@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
+from host_tests.journal.work import erases_per_message
 from tools.boards.compile import board_sources, build_tree
 from tools.boards.errors import BoardError
 from tools.boards.places import BOARDS, read_toml
 from tools.boards.profile import board_names, chip_of, load_profile, read_profile
-from tools.journal.life import erases_per_message
 from tools.project import ROOT
 
 CHIPS = {

@@ -17,10 +17,7 @@ _OF_PUBLISH: tuple[dict, ...] = (
     {"subscription_id": [7, 300]},
     {"payload_format": 1, "correlation_data": bytes(40), "response_topic": b"a"},
 )
-_OF_ANSWER: tuple[dict, ...] = (
-    {"reason_string": b"no"},
-    {"user_property": [(b"k", b"")]},
-)
+_OF_ANSWER: tuple[dict, ...] = ({"reason_string": b"no"}, {"user_property": [(b"k", b"")]})
 _OF_CONNACK: tuple[dict, ...] = (
     {"receive_maximum": 1, "maximum_packet_size": 20, "topic_alias_maximum": 3},
     {"maximum_qos": 1, "retain_available": 0, "server_keep_alive": 5},

@@ -1,48 +1,45 @@
-"""Flash operations that fail and later work again, at every place of a scenario."""
+"""Flash operations that fail and later work again, at every place of a scenario, and blocks
+that are worn out, saying so or in silence: the journal goes on without them."""
 
 import random
 from dataclasses import replace
 
 import pytest
 
-from host_tests.journal.steps import opened, put, recovered
+from host_tests.journal.steps import fails, filled, found, journal_error, opened, put
 from host_tests.powercut.life import Life, Setting
-from host_tests.powercut.model import State
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
 
-
-def failing_life(setting, fail_at, failures):
-    """-> a life on a flash that fails so."""
-    flash = Flash(setting.blocks, setting.block_bytes, setting.page_bytes)
-    flash.fail_at(fail_at, failures)
-    return Life(setting, flash), flash
-
-
-def do_at_last(life, call):
-    for _ in range(9):
-        try:
-            return life.do(call)
-        except MQTTError:
-            pass
-    raise AssertionError(call)
+_SAYS_SO = pytest.mark.parametrize("says_so", [True, False])
 
 
 def make_calls(life, calls):
-    """Make all calls, those that fail as well, and sync."""
+    """-> those that failed."""
+    failed = []
     for call in calls:
-        if call[0] in ("remove", "pubrec"):
-            do_at_last(life, ("check",))  # the core has what it has answers for
         try:
             life.do(call)
         except MQTTError as error:
             assert error.code == JOURNAL
-            assert call[0] != "remove"
-            if call[0] == "sync":
-                do_at_last(life, call)
-    do_at_last(life, ("sync",))
+            failed.append(call[0])
+    return failed
+
+
+def do_at_last(life, name):
+    assert any(not make_calls(life, [(name,)]) for _ in range(9)), name
+
+
+def is_kept(life, setting, flash):
+    """Does a reset find just what is accepted?  A refused message uses up its packet id."""
+    state, after = life.model.state, Life(setting, setting.flash(bytes(flash.data))).state
+    assert after.last_id >= state.last_id
+    return after == state._replace(last_id=after.last_id)
+
+
+# --- for a while -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("failures", [1, 2, 5])
@@ -52,15 +49,19 @@ def test_journal_when_operations_fail_for_a_while_then_what_was_accepted_is_ther
 ):
     for fail_at in range(40):
         setting = Setting(blocks=6, slots=5, held_slots=7, group_commit=is_deferred)
-        life, flash = failing_life(setting, fail_at, failures)
-        make_calls(life, walk(fail_at, replace(setting, held_slots=2), 90))
+        flash = setting.flash()
+        flash.fail_at(fail_at, failures)
+        life = Life(setting, flash)
+        for call in walk(fail_at, replace(setting, held_slots=2), 90):
+            if call[0] in ("remove", "pubrec"):
+                do_at_last(life, "check")  # the core has what it has answers for
+            failed = make_calls(life, [call])
+            assert failed != ["remove"]
+            if failed == ["sync"]:
+                do_at_last(life, "sync")
+        do_at_last(life, "sync")
         life.do(("check",))
-        state = life.model.state
-        found = Life(setting, setting.flash(bytes(flash.data))).state
-        # A refused message uses up its packet id.
-        last_id = found.last_id
-        assert last_id >= state.last_id
-        assert found == State(state.messages, state.held, last_id, state.is_clean), fail_at
+        assert is_kept(life, setting, flash), fail_at
 
 
 def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepted_and_no_more():
@@ -76,13 +77,11 @@ def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepte
 
         flash.watch = wear_out
         for call in walk(works % 7, replace(setting, held_slots=2), 200):
-            try:
-                life.do(call)
-            except MQTTError:
+            if make_calls(life, [call]):
                 refused += call[0] == "put"
                 break
-        found = Life(setting, setting.flash(bytes(flash.data))).state
-        assert found in [s._replace(last_id=found.last_id) for s in life.model.allowed()], works
+        after = Life(setting, setting.flash(bytes(flash.data))).state
+        assert after in [s._replace(last_id=after.last_id) for s in life.model.allowed()], works
     assert refused > 20
 
 
@@ -92,8 +91,7 @@ class Doubtful(Flash):
     failing = 0
 
     def writeblocks(self, block, buf, offset=None):
-        is_first = self.failing == 4
-        if not self.failing or is_first:
+        if self.failing in (0, 4):
             super().writeblocks(block, buf, offset)
         if self.failing:
             self.failing -= 1
@@ -102,74 +100,84 @@ class Doubtful(Flash):
 
 def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
     """The second time it stands in a new block, whose title knows the messages before it."""
-    flash = Doubtful(8)
-    journal = opened(flash)
+    journal = opened(Doubtful(8))
     put(journal, 0, 1)
-    flash.failing = 4
+    journal.flash.failing = 4
     put(journal, 1, 2)
-    found = recovered(opened(flash))
-    assert ([m[1] for m in found.messages], found.last_id) == ([1, 2], 2)
+    after = found(journal)
+    assert (after.ids, after.last_id) == ([1, 2], 2)
 
 
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
-    flash = Flash(16)
-    journal = opened(flash)
-    for slot in range(150):
-        assert put(journal, slot, slot + 1)
-    flash.fail_at(0, 1000)
+    journal = opened(16)
+    assert filled(journal, 150) == 150
+    journal.flash.fail_at(0, 1000)
     for slot in range(1, 149):
         journal.remove(slot)
-    with pytest.raises(MQTTError):
+    with journal_error():
         journal.sync()
-    flash.fail_at(0, 0)
+    journal.flash.fail_at(0, 0)
     journal.sync()
-    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 150]
+    assert found(journal).ids == [1, 150]
 
 
 def test_commit_when_flash_fails_then_is_still_due():
-    flash = Flash(16)
-    journal = opened(flash, group_commit=True)
+    journal = opened(16, group_commit=True)
     put(journal, 0, 1)
     journal.hold_id(5)
-    flash.fail_at(0, 100)  # more often than these calls try
+    journal.flash.fail_at(0, 100)  # more often than these calls try
     for _ in range(3):
-        with pytest.raises(MQTTError):
+        with journal_error():
             journal.commit()
-    flash.fail_at(0, 0)
+    journal.flash.fail_at(0, 0)
     journal.commit()
-    found = recovered(opened(flash))
-    assert ([m[1] for m in found.messages], found.held) == ([1], [5])
+    after = found(journal)
+    assert (after.ids, after.held) == ([1], [5])
 
 
 def test_log_behind_blocks_that_could_not_be_read_back_is_the_newest():
     """They were programmed all the same, and were to come behind it."""
-    flash = Flash(8)
-    journal = opened(flash)
+    journal = opened(8)
     put(journal, 0, 1)
-
-    def fail():
-        raise OSError(5)
-
-    flash.watch_read = fail
+    journal.flash.watch_read = fails
     journal.hold_id(5)
     for _ in range(3):
-        with pytest.raises(MQTTError):
+        with journal_error():
             journal.commit()
-    flash.watch_read = None
+    journal.flash.watch_read = None
     journal.commit()
     journal.release_id(5)
     journal.remove(0)
     put(journal, 0, 2)
-    found = recovered(opened(flash))
-    assert ([m[1] for m in found.messages], found.held) == ([2], [])
+    after = found(journal)
+    assert (after.ids, after.held) == ([2], [])
+
+
+def test_erase_when_device_fails_then_journal_error(monkeypatch):
+    journal = opened(4, slots=20)
+    ioctl = journal.flash.ioctl
+    with monkeypatch.context() as patch, journal_error():
+        patch.setattr(
+            journal.flash, "ioctl", lambda op, arg: fails() if op == 6 else ioctl(op, arg)
+        )
+        for number in range(140):  # more than the blocks that were blank take
+            put(journal, number, number + 1, bytes(40 + number))
+            if number >= 4:
+                journal.remove(number - 4)
+    for slot in list(journal.ids):
+        journal.remove(slot)
+    try:
+        assert put(journal, 999, 999, b"after")
+    except MQTTError:  # from now on they are tried again
+        assert put(journal, 999, 999, b"after")
+    assert found(journal).ids[-1] == 999
 
 
 @pytest.mark.parametrize("failures", range(2, 9))
 def test_journal_when_operations_fail_for_a_while_then_it_takes_messages_again(failures):
     for fail_at in range(150):
-        flash = Flash(6, 1024, 128)
-        journal = opened(flash, program_bytes=128, erase_bytes=1024)
-        flash.fail_at(fail_at, failures)
+        journal = opened(Flash(6, 1024, 128), program_bytes=128, erase_bytes=1024)
+        journal.flash.fail_at(fail_at, failures)
         refused = 0
         for packet_id in range(1, 100):
             try:
@@ -181,47 +189,13 @@ def test_journal_when_operations_fail_for_a_while_then_it_takes_messages_again(f
         assert refused < 9, fail_at
 
 
-def test_put_when_full_and_enough_is_removed_then_accepts():
-    journal = opened(Flash(8), slots=500)
-    count = 0
-    while put(journal, count, count + 1):
-        count += 1
-    large = b"x" * 256
-    for slot in range(4):
-        journal.remove(slot)
-        assert not put(journal, 600, 600, large)
-    journal.remove(4)
-    assert put(journal, 600, 600, large)
-
-
-def test_held_ids_by_the_hundred_survive_and_cost_no_room():
-    flash = Flash(8)
-    journal = opened(flash, held_slots=36)
-    for packet_id in range(1, 3001):
-        journal.hold_id(packet_id)
-        if packet_id % 20 == 0:
-            journal.commit()
-        if packet_id > 1000:
-            journal.release_id(packet_id - 900)
-    journal.sync()
-    found = recovered(opened(flash, held_slots=40))
-    assert found.held == [*range(1, 101), *range(2101, 3001)]
-    assert flash.erases > 2
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("rate", [0.05, 0.1, 0.2])
 def test_flash_that_fails_often_wears_all_blocks_alike(rate, seed):
     """Issue: erase counts of 9, 4, 7, 2, 1, 0, 0, 0."""
     source = random.Random(seed)
-    flash = Flash(8, 1024, 128)
-    journal = opened(flash, program_bytes=128, erase_bytes=1024)
-
-    def fail(at, before, after):
-        if source.random() < rate:
-            raise OSError(5)
-
-    flash.watch = fail
+    journal = opened(Flash(8, 1024, 128), program_bytes=128, erase_bytes=1024)
+    journal.flash.watch = lambda *_: source.random() < rate and fails()
     here = []
     for packet_id in range(1, 600):
         try:
@@ -232,45 +206,147 @@ def test_flash_that_fails_often_wears_all_blocks_alike(rate, seed):
             journal.tidy()
         except MQTTError as error:
             assert error.code == JOURNAL
-    assert max(flash.wear) - min(flash.wear) <= 2
+    assert max(journal.flash.wear) - min(journal.flash.wear) <= 2
 
 
-def test_session_and_level_are_recorded():
-    flash = Flash(8)
-    journal = opened(flash)
-    put(journal, 0, 1, sent=True)
-    journal.hold_id(3)
-    journal.renew(True)
-    journal.commit()
-    operations = flash.operations
-    journal.renew(True)
-    journal.commit()
-    assert flash.operations == operations
-    found = recovered(opened(flash))
-    assert (found.is_clean, found.held, found.messages[0][4]) == (True, [], False)
+# --- for ever ----------------------------------------------------------------------------
 
 
-def opened_at(level, flash):
-    return opened(flash, level=level)
+@_SAYS_SO
+@pytest.mark.parametrize("block", range(8))
+def test_block_that_is_worn_out_when_the_ring_comes_to_it_is_passed_over(block, says_so):
+    setting = Setting(blocks=8, slots=8, held_slots=3)
+    flash = setting.flash()
+    life = Life(setting, flash)
+    calls = list(walk(block, setting, 400))
+    make_calls(life, calls[:50])
+    flash.worn[block] = says_so
+    assert make_calls(life, calls[50:] + [("sync",), ("check",)]) == []
+    assert Life(setting, setting.flash(bytes(flash.data))).state == life.model.state
+    assert life.journal.bad_blocks() == 1
 
 
-@pytest.mark.parametrize(("before", "after"), [(3, 5), (4, 5), (5, 3), (5, 4)])
-def test_journal_of_another_level_when_it_holds_messages_is_refused(before, after):
-    flash = Flash(8)
-    journal = opened_at(before, flash)
-    put(journal, 0, 1)
-    with pytest.raises(MQTTError, match=f"messages of level {before}, not {after}") as caught:
-        opened_at(after, flash)
-    assert caught.value.code == JOURNAL
-    journal.remove(0)
+@_SAYS_SO
+@pytest.mark.parametrize("worn", [(0, 1), (2, 5), (3, 4), (1, 4, 6)])
+def test_blocks_that_are_worn_out_when_there_is_room_then_journal_goes_on(worn, says_so):
+    setting = Setting(blocks=12, slots=4, held_slots=2)
+    flash = setting.flash()
+    flash.worn = dict.fromkeys(worn, says_so)
+    life = Life(setting, flash)
+    assert make_calls(life, [*walk(7, setting, 500), ("sync",), ("check",)]) == []
+    assert Life(setting, setting.flash(bytes(flash.data))).state == life.model.state
+    assert life.journal.bad_blocks() == len(worn)
+
+
+@_SAYS_SO
+def test_worn_out_block_in_every_life_when_resets_come_between_then_nothing_is_lost(says_so):
+    setting = Setting(blocks=7, slots=6, held_slots=2)
+    flash = setting.flash()
+    flash.worn[3] = says_so
+    goes_on_over_resets(setting, flash, lives=60, messages=4)
+
+
+def goes_on_over_resets(setting, flash, lives, messages):
+    """In each life so many messages come, and all but two are done."""
+    packet_id = 0
+    expected = []
+    for _ in range(lives):
+        life = Life(setting, flash)
+        assert [m.packet_id for m in life.state.messages] == expected
+        for _ in range(messages):
+            packet_id += 1
+            life.do(("put", packet_id, 1, b"%d" % packet_id, False))
+            expected.append(packet_id)
+            if len(expected) > 2:
+                life.do(("remove", expected.pop(0)))
+        life.do(("sync",))
+        life.do(("check",))
+
+
+@pytest.mark.parametrize("block_bytes", [1024, 2048, 4096, 65536])
+@pytest.mark.parametrize("program_bytes", [64, 256])
+def test_journal_on_blocks_of_any_size_goes_on_over_resets(block_bytes, program_bytes):
+    setting = Setting(6, block_bytes, program_bytes, 64, slots=9, slot_bytes=100, held_slots=7)
+    messages = min(2 * block_bytes // program_bytes, 200)
+    goes_on_over_resets(setting, setting.flash(), lives=8, messages=messages)
+
+
+def test_block_that_fails_when_journal_is_nearly_full_then_what_was_accepted_is_there():
+    journal = opened(8)
+    count = filled(journal)
+    journal.flash.worn[journal.flash.wear.index(0)] = True
+    for turn in range(200):
+        journal.remove(turn % count)
+        try:
+            if not put(journal, turn % count, count + turn + 1):
+                break
+        except MQTTError:
+            break
+    for slot in range(turn + 2, turn + 42):
+        journal.remove(slot % count)
     journal.sync()
-    assert recovered(opened_at(after, flash)).messages == []
-    flash = Flash(8)
-    journal = opened_at(before, flash)
-    assert recovered(opened_at(after, flash)).messages == []
+    assert sorted(found(journal, slots=500).ids) == sorted(journal.ids.values())
 
 
-def test_journal_of_levels_3_and_4_is_the_same():
-    flash = Flash(8)
-    put(opened_at(3, flash), 0, 1)
-    assert len(recovered(opened_at(4, flash)).messages) == 1
+@_SAYS_SO
+def test_journal_of_four_blocks_when_one_is_worn_out_then_takes_nothing_until_it_works(says_so):
+    journal = opened(4)
+    journal.flash.worn[1] = says_so
+    packet_id = 0
+    with journal_error("too few good blocks left"):
+        while packet_id < 200:
+            packet_id += 1
+            put(journal, 0, packet_id)
+            journal.remove(0)
+    journal.flash.worn = {}
+    for later in range(packet_id + 1, packet_id + 200):
+        assert put(journal, 0, later)
+        journal.remove(0)
+    assert journal.journal.bad_blocks() == 0
+
+
+def test_flash_that_takes_nothing_any_more_then_put_is_refused_and_nothing_is_due():
+    journal = opened(16)
+    assert put(journal, 0, 1)
+    journal.flash.worn = dict.fromkeys(range(16), False)
+    for packet_id in (2, 3):
+        with journal_error():
+            put(journal, 1, packet_id)
+    journal.commit()  # so a packet of QoS 0 may go
+    journal.flash.worn = {}
+    assert put(journal, 1, 4)
+    assert found(journal).ids == [1, 4]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_use_at_the_limit_of_room_when_blocks_wear_out_and_heal_then_nothing_is_lost(seed):
+    """One block at a time, for as long as 40 messages take; then all that there was is free."""
+    source = random.Random(seed)
+    blocks, slot_bytes = source.choice((6, 7, 9)), source.choice((20, 90))
+    setting = Setting(blocks, 512, 64, 32, 60, slot_bytes, 2, seed % 3 == 2)
+    flash = setting.flash()
+    life = Life(setting, flash)
+    for packet_id in range(1, 500):
+        life.model.forget_old_states()
+        if packet_id % 40 == 0:
+            flash.worn = {}
+            if packet_id % 80:
+                flash.worn[source.randrange(setting.blocks)] = source.random() < 0.5
+        packet = source.randbytes(source.randrange(setting.slot_bytes))
+        if not make_calls(life, [("put", packet_id, 2, packet, True)]):
+            make_calls(life, [("commit",)])
+        ids = [message.packet_id for message in life.model.state.messages]
+        if ids and (ids[-1] != packet_id or source.random() < 0.2):
+            for _ in range(min(len(ids), source.choice((1, 1, 1, 9)))):
+                life.do(("remove", ids.pop(source.randrange(len(ids)))))
+        if packet_id % 10 == 0 and not make_calls(life, [("check",)]):
+            if not make_calls(life, [("sync",)]):
+                assert is_kept(life, setting, flash)
+    flash.worn = {}
+    for message in life.model.state.messages:
+        life.do(("remove", message.packet_id))
+    for packet_id in range(501, 900):
+        life.do(("put", packet_id, 1, b"x", False))
+        life.do(("remove", packet_id))
+    life.do(("sync",))
+    assert life.journal.bad_blocks() == 0

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from host_tests.journal.steps import opened, put, recovered
+from host_tests.journal.steps import found, opened, put
 from tools.project import ROOT
 from umqtt31 import FileBlockDevice, MQTTError, fileblockdevice
 
@@ -39,22 +39,30 @@ while True:
 """
 
 
-def test_new_file_is_erased_flash_of_the_size_asked_for(tmp_path):
-    device = FileBlockDevice(str(tmp_path / "f"), 3, 512)
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.img"
+
+
+def device_of(path, blocks=2):
+    return FileBlockDevice(str(path), blocks, 512)
+
+
+def test_new_file_is_erased_flash_of_the_size_asked_for(path):
+    device = device_of(path, 3)
     assert (device.ioctl(4, 0), device.ioctl(5, 0)) == (3, 512)
     device.close()
-    assert (tmp_path / "f").read_bytes() == b"\xff" * 1536
+    assert path.read_bytes() == b"\xff" * 1536
 
 
-def test_file_cut_short_while_it_was_made_is_filled_up_and_kept(tmp_path):
-    (tmp_path / "f").write_bytes(b"begun")
-    FileBlockDevice(str(tmp_path / "f"), 2, 512).close()
-    assert (tmp_path / "f").read_bytes() == b"begun" + b"\xff" * 1019
+def test_file_cut_short_while_it_was_made_is_filled_up_and_kept(path):
+    path.write_bytes(b"begun")
+    device_of(path).close()
+    assert path.read_bytes() == b"begun" + b"\xff" * 1019
 
 
-def test_file_that_cannot_be_opened_just_now_is_not_made_anew(tmp_path, monkeypatch):
-    path = tmp_path / "f"
-    FileBlockDevice(str(path), 1, 512).close()
+def test_file_that_cannot_be_opened_just_now_is_not_made_anew(path, monkeypatch):
+    device_of(path, 1).close()
     path.write_bytes(b"\x01" * 512)
     modes = []
 
@@ -64,83 +72,77 @@ def test_file_that_cannot_be_opened_just_now_is_not_made_anew(tmp_path, monkeypa
 
     monkeypatch.setattr(fileblockdevice, "open", open_none, raising=False)
     with pytest.raises(OSError, match="too many"):
-        FileBlockDevice(str(path), 1, 512)
+        device_of(path, 1)
     assert modes == ["r+b"]
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "4", None])
-def test_sizes_that_are_none_are_refused_and_no_file_is_made(tmp_path, wrong):
-    path = tmp_path / "journal"
+def test_sizes_that_are_none_are_refused_and_no_file_is_made(path, wrong):
     for sizes in ((wrong, 4096), (4, wrong)):
         with pytest.raises((TypeError, ValueError), match="block_count and block_size"):
             FileBlockDevice(str(path), *sizes)
     assert not path.exists()
 
 
-def test_larger_file_is_used_from_its_start_and_left_alone_beyond(tmp_path):
-    (tmp_path / "f").write_bytes(bytes(2000))
-    device = FileBlockDevice(str(tmp_path / "f"), 3, 512)
+def test_larger_file_is_used_from_its_start_and_left_alone_beyond(path):
+    path.write_bytes(bytes(2000))
+    device = device_of(path, 3)
     device.ioctl(6, 2)
     device.close()
-    assert (tmp_path / "f").read_bytes() == bytes(1024) + b"\xff" * 512 + bytes(464)
+    assert path.read_bytes() == bytes(1024) + b"\xff" * 512 + bytes(464)
 
 
-def test_journal_in_a_file_opened_once_with_another_size_goes_on_with_the_old_one(tmp_path):
+def test_journal_in_a_file_opened_once_with_another_size_goes_on_with_the_old_one(path):
     """It was neither the larger journal's nor the smaller one's any more."""
-    path = str(tmp_path / "f")
-    put(opened(FileBlockDevice(path, 6, 4096)), 0, 7)
+    put(opened(FileBlockDevice(str(path), 6, 4096)), 0, 7)
     for blocks in (8, 4):
         with pytest.raises(MQTTError, match="another layout"):
-            opened(FileBlockDevice(path, blocks, 4096))
-    assert [m[1] for m in recovered(opened(FileBlockDevice(path, 6, 4096))).messages] == [7]
+            opened(FileBlockDevice(str(path), blocks, 4096))
+    assert found(FileBlockDevice(str(path), 6, 4096)).ids == [7]
 
 
-def test_write_read_erase_and_sync_reach_the_file(tmp_path):
-    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
+def test_write_read_erase_and_sync_reach_the_file(path):
+    device = device_of(path)
     device.writeblocks(1, b"written", 5)
-    assert (tmp_path / "f").read_bytes()[517:524] == b"written"
+    assert path.read_bytes()[517:524] == b"written"
     buf = bytearray(9)
     device.readblocks(1, buf, 4)
     assert bytes(buf) == b"\xffwritten\xff"
     assert device.ioctl(3, 0) == 0
     assert device.ioctl(6, 1) == 0
     device.close()
-    assert (tmp_path / "f").read_bytes() == b"\xff" * 1024
+    assert path.read_bytes() == b"\xff" * 1024
 
 
-def test_all_that_was_written_is_durable_on_return(tmp_path, monkeypatch):
+def test_all_that_was_written_is_durable_on_return(path, monkeypatch):
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
-    for count, call in enumerate(
-        (
-            lambda: device.writeblocks(1, b"written"),
-            lambda: device.ioctl(6, 1),
-            lambda: device.ioctl(3, 0),
-        )
-    ):
-        assert len(synced) == count + 1
-        call()
+    device = device_of(path)
+    assert len(synced) == 1
+    device.writeblocks(1, b"written")
+    assert len(synced) == 2
+    device.ioctl(6, 1)
+    assert len(synced) == 3
+    device.ioctl(3, 0)
     assert len(synced) == 4
     device.readblocks(1, bytearray(9))
     device.ioctl(4, 0)
     assert len(synced) == 4
 
 
-def test_closed_device_is_used_no_more(tmp_path):
-    device = FileBlockDevice(str(tmp_path / "f"), 2, 512)
+def test_closed_device_is_used_no_more(path):
+    device = device_of(path)
     device.close()
     with pytest.raises(ValueError):
         device.readblocks(0, bytearray(9))
 
 
-def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
+def test_process_killed_at_random_moments_keeps_what_it_accepted(path):
     moments = random.Random(31)
-    file = tmp_path / "journal.img"
     newest = 0
     for _ in range(12):
         node = subprocess.Popen(
-            [sys.executable, "-c", NODE, str(LIBRARY), str(file)],
+            [sys.executable, "-c", NODE, str(LIBRARY), str(path)],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -150,11 +152,10 @@ def test_process_killed_at_random_moments_keeps_what_it_accepted(tmp_path):
         rest = node.stdout.read().split()
         node.wait()
         newest = int(rest[-1]) if rest else newest
-        device = FileBlockDevice(str(file), 6, 4096)
-        found = recovered(opened(device, b"node", slots=8, slot_bytes=64))
+        device = FileBlockDevice(str(path), 6, 4096)
+        after = found(device, client_id=b"node", slots=8, slot_bytes=64)
         device.close()
-        ids = [message[1] for message in found.messages]
         # One more may have been accepted without being told.
-        assert found.last_id in (newest, newest + 1)
-        assert ids == [*range(ids[0], found.last_id + 1)]
-        assert len(ids) >= min(7, newest)
+        assert after.last_id in (newest, newest + 1)
+        assert after.ids == [*range(after.ids[0], after.last_id + 1)]
+        assert len(after.ids) >= min(7, newest)

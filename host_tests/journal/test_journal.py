@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from host_tests.journal.steps import opened, put, recovered
+from host_tests.journal.steps import fails, filled, found, journal_error, opened, put
 from host_tests.powercut.life import Life, Setting
 from host_tests.powercut.scenarios import walk
-from host_tests.standin.nor import TORN_BITS, Flash, PowerCut
+from host_tests.standin.nor import TORN_BITS, Flash, cut
 from umqtt31 import MQTTError
 from umqtt31 import journal as journal_module
 from umqtt31.errors import JOURNAL
@@ -15,115 +15,97 @@ from umqtt31.errors import JOURNAL
 SMALL = Setting()
 
 
-def board_flash(blocks=16):
-    return Flash(blocks, 4096, 256)
-
-
 def test_journal_on_blank_flash_opens_empty_and_writes_nothing():
-    flash = board_flash()
-    found = recovered(opened(flash))
-    assert (found.messages, found.held, found.last_id) == ([], [], 0)
-    assert flash.operations == 0
+    journal = opened(16)
+    empty = found(journal)
+    assert (empty.messages, empty.held, empty.last_id) == ([], [], 0)
+    assert journal.flash.operations == 0
 
 
 def test_journal_recovers_messages_in_the_order_of_their_acceptance():
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     for slot, packet_id in ((3, 9), (0, 7), (5, 8)):
         assert put(journal, slot, packet_id, b"%d" % packet_id, qos=2, sent=packet_id == 7)
     journal.pubrec(0)
     journal.commit()
-    found = recovered(opened(flash))
-    assert [m[1:] for m in found.messages] == [
+    after = found(journal)
+    assert [m[1:] for m in after.messages] == [
         (9, 2, False, True, b"9"),  # when it could go out, this could, too
         (7, 2, True, True, b"7"),
         (8, 2, False, False, b"8"),
     ]
-    assert found.last_id == 8
+    assert after.last_id == 8
 
 
 def test_journal_goes_on_behind_what_is_there_and_erases_nothing_for_a_reset():
-    flash = board_flash()
+    flash = Flash(16)
     for packet_id in range(1, 7):
         put(opened(flash), packet_id, packet_id)
     assert flash.erases == 0
-    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 2, 3, 4, 5, 6]
+    assert found(flash).ids == [1, 2, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("length", [0, 1, 200, 240, 255, 256, 300, 1000])
 def test_client_id_of_any_length_when_opened_again_then_all_is_there(length):
     """Also when the ring has turned, and only titles say what is held."""
-    flash = board_flash(5)
     client_id = b"i" * length
-    journal = opened(flash, client_id)
+    journal = opened(5, client_id)
     put(journal, 0, 1)
     journal.hold_id(7)
     for packet_id in range(100, 600):
         put(journal, 1, packet_id)
         journal.remove(1)
     journal.sync()
-    assert flash.erases > 5
-    found = recovered(opened(flash, client_id))
-    assert ([m[1] for m in found.messages], found.held) == ([1], [7])
-    with pytest.raises(MQTTError, match="is of client"):
-        opened(flash, client_id + b"i")
-
-
-def test_last_packet_id_goes_on_when_nothing_is_left():
-    flash = board_flash()
-    journal = opened(flash)
-    put(journal, 0, 4711)
-    journal.remove(0)
-    journal.sync()
-    assert recovered(opened(flash)).last_id == 4711
+    assert journal.flash.erases > 5
+    after = found(journal, client_id=client_id)
+    assert (after.ids, after.held) == ([1], [7])
+    with journal_error("is of client"):
+        opened(journal.flash, client_id + b"i")
 
 
 def test_online_marks_messages_put_before_it_and_writes_once():
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     put(journal, 0, 1)
     journal.online()
     journal.commit()
-    operations = flash.operations
+    operations = journal.flash.operations
     journal.online()
     journal.commit()
-    assert flash.operations == operations
+    assert journal.flash.operations == operations
     put(journal, 1, 2)
-    assert [m[4] for m in recovered(opened(flash)).messages] == [True, False]
+    assert [m[4] for m in found(journal).messages] == [True, False]
 
 
 def test_remove_alone_programs_nothing_until_sync():
-    flash = board_flash()
-    journal = opened(flash)
-    put(journal, 0, 1)
-    programs = flash.programs
+    """Then nothing is left but the last packet id, and a second sync() writes nothing."""
+    journal = opened(16)
+    put(journal, 0, 4711)
+    programs = journal.flash.programs
     journal.remove(0)
     journal.commit()
-    assert flash.programs == programs
-    assert len(recovered(opened(flash)).messages) == 1
+    assert journal.flash.programs == programs
+    assert found(journal).ids == [4711]
     journal.sync()
-    assert flash.programs == programs + 1
-    assert recovered(opened(flash)).messages == []
+    assert journal.flash.programs == programs + 1
+    operations = journal.flash.operations
+    journal.sync()
+    assert journal.flash.operations == operations
+    assert (found(journal).ids, found(journal).last_id) == ([], 4711)
 
 
 def test_group_commit_programs_only_at_commit():
-    flash = board_flash()
-    journal = opened(flash, group_commit=True)
+    journal = opened(16, group_commit=True)
     for slot in range(4):
         put(journal, slot, slot + 1, b"%d" % slot * 20)
-    assert flash.programs == 0
+    assert journal.flash.programs == 0
     journal.commit()
-    assert flash.programs == 1
-    found = recovered(opened(flash))
-    assert [m[5] for m in found.messages] == [b"%d" % slot * 20 for slot in range(4)]
+    assert journal.flash.programs == 1
+    assert [m[5] for m in found(journal).messages] == [b"%d" % slot * 20 for slot in range(4)]
 
 
 def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
-    flash = board_flash(4)
-    journal = opened(flash, slots=90)
-    count = 0
-    while put(journal, count, count + 1, qos=2):
-        count += 1
+    journal = opened(4, slots=90)
+    count = filled(journal, qos=2)
     assert 0 < count < 90
     for k in range(500):
         journal.pubrec(k % count)
@@ -132,32 +114,18 @@ def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
         journal.release_id(k + 1)
         journal.commit()
         assert not put(journal, count, 999)
-    found = recovered(opened(flash, slots=90))
-    assert [m[1] for m in found.messages] == [*range(1, count + 1)]
-    assert found.held == []
+    after = found(journal, slots=90)
+    assert (after.ids, after.held) == ([*range(1, count + 1)], [])
     journal.remove(0)
     assert put(journal, 0, 1000)
 
 
-def test_journal_of_another_client_is_refused_untouched_unless_told_to_erase():
-    flash = board_flash()
-    put(opened(flash, b"other"), 0, 1)
-    image = bytes(flash.data)
-    with pytest.raises(MQTTError, match="is of client b'other'") as caught:
-        opened(flash)
-    assert caught.value.code == JOURNAL
-    assert bytes(flash.data) == image
-    assert recovered(opened(flash, erase_foreign=True)).messages == []
-    assert recovered(opened(flash)).messages == []
-
-
 def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monkeypatch):
-    flash = board_flash()
+    flash = Flash(16)
     seal = journal_module._seal
 
     def seal_as_9(buf, view, end):
-        at = end - len(view)
-        buf[at + 1] = 9
+        buf[end - len(view) + 1] = 9
         seal(buf, view, end)
 
     with monkeypatch.context() as patch:
@@ -167,7 +135,7 @@ def test_journal_of_another_format_version_is_refused_unless_told_to_erase(monke
             put(opened(flash), 0, 1)
     with pytest.raises(MQTTError, match="format version 9"):
         opened(flash)
-    assert recovered(opened(flash, erase_foreign=True)).messages == []
+    assert found(flash, erase_foreign=True).messages == []
 
 
 VERSION_1 = (
@@ -176,56 +144,35 @@ VERSION_1 = (
     + "00014000100010006e6f64652d31371079bf5e5e"
 )
 VERSION_2 = (
-    "4a028000000100000000000381000000"
-    "0001000d00320b0003742f3100013231"
-    "2e35ffffffffffffffffffffffffffff"
-    "ffffffffffffffffffffffffffffffff"
-    "ffffffffffffffffff00014000100010"
-    "006e6f64652d31370000000000000000"
-    "00000000000000000000000000000000"
-    "0000000000000000000033000d4939bc"
+    "4a0280000001000000000003810000000001000d00320b0003742f31000132312e35"
+    + "ff" * 39
+    + "00014000100010006e6f64652d3137"
+    + "00" * 34
+    + "33000d4939bc"
 )
 
 
 @pytest.mark.parametrize(("version", "image"), [(1, VERSION_1), (2, VERSION_2)])
 def test_journal_of_an_older_version_is_refused_untouched_with_what_to_do(version, image):
-    flash = board_flash()
     group = bytes.fromhex(image)
-    flash.data[: len(group)] = group
+    flash = Flash(16, image=group + b"\xff" * (65536 - len(group)))
     image = bytes(flash.data)
-    text = "version %d: send it with the release that wrote it" % version
-    with pytest.raises(MQTTError, match=text):
+    with pytest.raises(MQTTError, match=f"version {version}: send it with the release that wrote"):
         opened(flash)
     assert bytes(flash.data) == image
-    assert recovered(opened(flash, erase_foreign=True)).messages == []
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"program_bytes": 512}, {"program_bytes": 128}, {"cell_bytes": 128}, {"erase_bytes": 8192}],
-    ids=str,
-)
-def test_journal_of_another_layout_is_refused(options):
-    flash = board_flash()
-    journal = opened(flash)
-    for k in range(40):
-        put(journal, k % 20, k + 1)
-        journal.remove(k % 20)
-    with pytest.raises(MQTTError, match="layout"):
-        opened(flash, **options)
+    assert found(flash, erase_foreign=True).messages == []
 
 
 def turned(erases):
     """A flash of 16 blocks on which a journal erased so many; one message waits."""
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     k = 1
-    while flash.erases < erases:
+    while journal.flash.erases < erases:
         put(journal, 0, k, bytes(200))
         journal.remove(0)
         k += 1
     put(journal, 1, k)
-    return bytes(flash.data)
+    return bytes(journal.flash.data)
 
 
 @pytest.mark.parametrize("erases", [1, 16, 17, 40, 55])
@@ -234,11 +181,11 @@ def test_journal_whose_area_is_larger_or_smaller_now_is_refused(erases):
     image = turned(erases) + b"\xff" * (48 * 4096)
     for blocks in (4, 5, 6, 10, 15, 17, 24, 32, 64):
         part = image[: blocks * 4096]
-        flash = Flash(blocks, 4096, 256, part)
+        flash = Flash(blocks, image=part)
         with pytest.raises(MQTTError, match="another layout"):
             opened(flash)
         assert flash.data == part
-        assert recovered(opened(flash, erase_foreign=True)).messages == []
+        assert found(flash, erase_foreign=True).messages == []
 
 
 @pytest.mark.parametrize("blocks", [-3, -1, 1, 2, 5])
@@ -246,32 +193,26 @@ def test_journal_whose_area_is_larger_or_smaller_now_is_refused(erases):
 def test_journal_whose_area_begins_elsewhere_now_is_refused(erases, blocks):
     image, blank = turned(erases), b"\xff" * (abs(blocks) * 4096)
     moved = image[len(blank) :] + blank if blocks > 0 else (blank + image)[: len(image)]
-    flash = Flash(16, 4096, 256, moved)
+    flash = Flash(16, image=moved)
     with pytest.raises(MQTTError, match="journal began at another place"):
         opened(flash)
     assert flash.data == moved
 
 
 def test_region_of_noise_is_taken_over_and_counted():
-    noise = random.Random(3).randbytes(16 * 4096)
-    flash = Flash(16, 4096, 256, noise)
+    flash = Flash(16, image=random.Random(3).randbytes(16 * 4096))
     journal = opened(flash)
     assert journal.journal.corrupt_pages == 256
     put(journal, 0, 1)
-    again = opened(flash)
-    assert [m[1] for m in recovered(again).messages] == [1]
-    assert again.journal.corrupt_pages == 0
+    assert (found(flash).ids, found(flash).corrupt_pages) == ([1], 0)
 
 
 def test_corrupt_page_costs_what_was_in_it_and_is_counted():
-    flash = board_flash()
-    journal = opened(flash, cell_bytes=256)
-    for slot in range(6):
-        put(journal, slot, slot + 1)
-    flash.data[2 * 256 + 40] ^= 0x10
-    again = opened(flash, cell_bytes=256)
-    assert [m and m[1] for m in recovered(again).messages] == [1, None, 3, 4, 5, 6]
-    assert again.journal.corrupt_pages == 1
+    journal = opened(16, cell_bytes=256)
+    filled(journal, 6)
+    journal.flash.spoil(2 * 256 + 40)
+    after = found(journal, cell_bytes=256)
+    assert (after.ids, after.corrupt_pages) == ([1, None, 3, 4, 5, 6], 1)
 
 
 def test_any_single_wrong_byte_never_stops_recovery():
@@ -279,9 +220,8 @@ def test_any_single_wrong_byte_never_stops_recovery():
     flash = SMALL.flash()
     life = Life(SMALL, flash)
     for k in range(1, 6):
-        life.do(("put", k, 2, bytes([k]) * 20, True))
-        life.do(("hold", k))
-        life.do(("commit",))
+        for call in (("put", k, 2, bytes([k]) * 20, True), ("hold", k), ("commit",)):
+            life.do(call)
         life.do(("release", k))
     image = bytes(flash.data)
     known = {m.packet_id for m in life.model.state.messages}
@@ -293,18 +233,26 @@ def test_any_single_wrong_byte_never_stops_recovery():
 
 
 def test_erasing_a_foreign_journal_can_be_cut_and_done_again():
-    flash = board_flash()
-    other = opened(flash, b"other")
+    class PowerCut(Exception):
+        pass
+
+    other = opened(16, b"other")
     for k in range(200):
         put(other, 0, k + 1)
         other.remove(0)
     for operation in (0, 1, 5, 15):
-        copy = Flash(16, 4096, 256, flash.data)
-        copy.cut_at(operation, TORN_BITS, operation)
+        flash = Flash(16, image=other.flash.data)
+
+        def tear(at, before, after, flash=flash, operation=operation):
+            if flash.operations == operation:
+                torn = cut(before, after, TORN_BITS, operation)
+                flash.data[at : at + len(torn)] = torn
+                raise PowerCut
+
+        flash.watch = tear
         with pytest.raises(PowerCut):
-            opened(copy, erase_foreign=True)
-        again = Flash(16, 4096, 256, copy.data)
-        assert recovered(opened(again, erase_foreign=True)).messages == []
+            opened(flash, erase_foreign=True)
+        assert found(Flash(16, image=flash.data), erase_foreign=True).messages == []
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -332,188 +280,189 @@ def test_shuffled_and_damaged_blocks_end_in_a_journal_or_a_clear_error(seed):
 
 
 def test_fewer_slots_than_messages_is_refused_with_the_value_to_raise():
-    flash = board_flash()
-    journal = opened(flash)
-    for slot in range(8):
-        put(journal, slot, slot + 1)
+    journal = opened(16)
+    filled(journal, 8)
     journal.hold_id(1)
     journal.hold_id(2000)
     journal.commit()
-    with pytest.raises(MQTTError, match="raise max_mqueue_len"):
-        opened(flash, slots=7)
-    with pytest.raises(MQTTError, match="raise max_awaiting_rel"):
-        opened(flash, held_slots=1)
-    assert len(recovered(opened(flash, slots=8, held_slots=2)).messages) == 8
+    for sizes, name in (({"slots": 7}, "max_mqueue_len"), ({"held_slots": 1}, "max_awaiting_rel")):
+        with pytest.raises(MQTTError, match=f"raise {name}"):
+            opened(journal.flash, **sizes)
+    assert len(found(journal, slots=8, held_slots=2).messages) == 8
 
 
 def test_fewer_slots_than_once_were_used_is_fine():
-    flash = board_flash()
-    journal = opened(flash)
-    for slot in range(20):
-        put(journal, slot, slot + 1)
+    journal = opened(16)
+    filled(journal, 20)
     for slot in range(17):
         journal.remove(slot)
     journal.sync()
-    found = recovered(opened(flash, slots=3, held_slots=1))
-    assert [(m[1], m[5]) for m in found.messages] == [(k, b"packet") for k in (18, 19, 20)]
+    messages = found(journal, slots=3, held_slots=1).messages
+    assert [(m[1], m[5]) for m in messages] == [(k, b"packet") for k in (18, 19, 20)]
 
 
 @pytest.mark.parametrize(("before", "now"), [(200, 100), (1000, 20)])
 def test_smaller_packets_than_stored_are_refused_with_the_size_needed(before, now):
-    flash = board_flash()
-    journal = opened(flash, slot_bytes=before)
+    journal = opened(16, slot_bytes=before)
     put(journal, 0, 1, b"x" * before)
     with pytest.raises(MQTTError, match=f"raise buffer_size to {before}"):
-        opened(flash, slot_bytes=now)
+        opened(journal.flash, slot_bytes=now)
     journal.remove(0)
     journal.sync()
-    opened(flash, slot_bytes=now)
+    opened(journal.flash, slot_bytes=now)
 
 
-@pytest.mark.parametrize(
-    ("blocks", "sizes", "options", "text"),
-    [
-        (3, {}, {}, "journal needs 4 to 255 blocks, not 3"),
-        (16, {"slot_bytes": 2100}, {}, "need larger erase_bytes"),
-        (16, {}, {"program_bytes": 100}, "must divide each other"),
-        (16, {}, {"program_bytes": 0}, "must divide each other"),
-        (16, {}, {"erase_bytes": 0}, "must divide each other"),
-        (16, {}, {"cell_bytes": 0}, "must divide each other"),
-        (16, {}, {"cell_bytes": None}, "must divide each other"),
-        (16, {}, {"program_bytes": 16}, "32 or more"),
-        (16, {}, {"erase_bytes": 2048}, "the device's 4096"),
-    ],
+SIZES = (
+    (3, {}, "^journal needs 4 to 255 blocks, not 3$"),
+    (16, {"slot_bytes": 2100}, "^packets of 2100 bytes need larger erase_bytes$"),
+    (16, {"program_bytes": 100}, "must divide each other"),
+    (16, {"program_bytes": 0}, "must divide each other"),
+    (16, {"erase_bytes": 0}, "must divide each other"),
+    (16, {"cell_bytes": 0}, "must divide each other"),
+    (16, {"cell_bytes": None}, "must divide each other"),
+    (16, {"program_bytes": 16}, "32 or more"),
+    (16, {"erase_bytes": 2048}, "the device's 4096"),
 )
-def test_sizes_that_cannot_work_are_refused_with_a_reason(blocks, sizes, options, text):
+
+
+@pytest.mark.parametrize(("blocks", "sizes", "text"), SIZES)
+def test_sizes_that_cannot_work_are_refused_with_a_reason(blocks, sizes, text):
     with pytest.raises(ValueError, match=text):
-        opened(board_flash(blocks), **sizes, **options)
+        opened(blocks, **sizes)
 
 
 def test_erase_unit_of_several_device_blocks_makes_room_for_large_packets():
-    flash = board_flash(32)
-    journal = opened(flash, slot_bytes=3000, erase_bytes=8192)
-    packet = bytes(range(250)) * 12
+    sizes = {"slot_bytes": 3000, "erase_bytes": 8192}
+    journal = opened(32, **sizes)
     for k in range(300):
-        assert put(journal, k % 5, k + 1, packet, sent=True)
+        assert put(journal, k % 5, k + 1, bytes(range(250)) * 12, sent=True)
         journal.remove(k % 5)
     journal.sync()
-    assert flash.erases > 32
-    assert recovered(opened(flash, slot_bytes=3000, erase_bytes=8192)).messages == []
+    assert journal.flash.erases > 32
+    assert found(journal, **sizes).messages == []
 
 
-def fail(*_):
-    raise OSError(5)
-
-
-@pytest.mark.parametrize("fail", [fail, lambda *_: 5, lambda *_: -5])
+@pytest.mark.parametrize("fails", [fails, lambda *_: 5, lambda *_: -5])
 @pytest.mark.parametrize("operation", ["writeblocks", "readblocks"])
-def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation, fail):
-    flash = board_flash()
-    journal = opened(flash)
+def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation, fails):
+    journal = opened(16)
     put(journal, 0, 1)
-    with monkeypatch.context() as patch:
-        patch.setattr(flash, operation, fail)
-        with pytest.raises(MQTTError) as caught:
-            put(journal, 1, 2)
-        assert caught.value.code == JOURNAL
+    with monkeypatch.context() as patch, journal_error():
+        patch.setattr(journal.flash, operation, fails)
+        put(journal, 1, 2)
     assert put(journal, 1, 3)
-    assert [m[1] for m in recovered(opened(flash)).messages] == [1, 3]
+    assert found(journal).ids == [1, 3]
 
 
 def test_erase_that_answers_a_number_has_failed(monkeypatch):
-    flash = Flash(16, 4096, 256, b"\0" * 65536)
-    journal = opened(flash)
-    ioctl = flash.ioctl
-    with monkeypatch.context() as patch:
-        patch.setattr(flash, "ioctl", lambda op, arg: 5 if op == 6 else ioctl(op, arg))
-        with pytest.raises(MQTTError) as caught:
-            put(journal, 0, 1)
-        assert caught.value.code == JOURNAL
-    assert flash.operations == 0
+    journal = opened(Flash(16, image=bytes(65536)))
+    ioctl = journal.flash.ioctl
+    with monkeypatch.context() as patch, journal_error():
+        patch.setattr(journal.flash, "ioctl", lambda op, arg: 5 if op == 6 else ioctl(op, arg))
+        put(journal, 0, 1)
+    assert journal.flash.operations == 0
     assert put(journal, 0, 1)
 
 
 def test_packet_that_cannot_be_read_now_is_an_mqtt_error_and_not_lost(monkeypatch):
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     assert journal.put(1, 1, b"first", False, 0)
-
-    def fails(*_):
-        raise OSError(5)
-
     for readblocks in (fails, lambda *_: 5):
-        with monkeypatch.context() as patch:
-            patch.setattr(flash, "readblocks", readblocks)
-            with pytest.raises(MQTTError) as caught:
-                journal.fetch()
-            assert caught.value.code == JOURNAL
+        with monkeypatch.context() as patch, journal_error():
+            patch.setattr(journal.flash, "readblocks", readblocks)
+            journal.fetch()
     assert journal.fetch().packet == b"first"
 
 
 def test_device_that_answers_a_number_cannot_be_read(monkeypatch):
-    flash = board_flash()
+    flash = Flash(16)
     monkeypatch.setattr(flash, "readblocks", lambda *_: 5)
     with pytest.raises(OSError):
         opened(flash)
 
 
 def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch):
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     put(journal, 0, 1)
-    write = flash.writeblocks
+    write = journal.flash.writeblocks
 
     def tear(block, buf, offset):
         write(block, buf, offset)
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(flash, "writeblocks", tear)
-        with pytest.raises(KeyboardInterrupt):
-            put(journal, 1, 2)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(journal.flash, "writeblocks", tear)
+        put(journal, 1, 2)
     journal.hold_id(7)
     journal.commit()
-    found = recovered(opened(flash))
-    assert ([m[1] for m in found.messages], found.held) == ([1], [7])
+    after = found(journal)
+    assert (after.ids, after.held) == ([1], [7])
 
 
 @pytest.mark.parametrize("place", ["_copy", "_make_room", "_program", "_add"])
 def test_put_when_interrupted_then_its_room_is_free_again(monkeypatch, place):
-    flash = board_flash()
-    journal = opened(flash)
-    put(journal, 0, 1)
-
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    journal = opened(16)
+    put(journal, 0, 1)
     for _ in range(3):
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(journal.journal, place, interrupt)
-            with pytest.raises(KeyboardInterrupt):
-                put(journal, 1, 2)
+            put(journal, 1, 2)
     put(journal, 1, 3)
     journal.remove(0)
     journal.remove(1)
     put(journal, 0, 4)
-    ids = [m[1] for m in recovered(opened(flash)).messages]
+    ids = found(journal).ids
     assert ids[-1] == 4 and set(ids) <= {2, 4}
 
 
 def test_recovery_of_a_full_journal_reads_each_byte_four_times_at_most():
-    flash = board_flash()
-    journal = opened(flash)
+    journal = opened(16)
     for k in range(700):
         if k >= 20:
             journal.remove(k % 20)
         put(journal, k % 20, k + 1, b"x" * (60 + k % 40))
-    read_blocks = flash.readblocks
-    count = 0
+    read_blocks = journal.flash.readblocks
+    counts = []
 
     def counted(block, buf, offset=0):
-        nonlocal count
-        count += len(buf)
+        counts.append(len(buf))
         read_blocks(block, buf, offset)
 
-    flash.readblocks = counted
-    opened(flash)
-    assert count <= 4 * 65536
+    journal.flash.readblocks = counted
+    opened(journal.flash)
+    assert sum(counts) <= 4 * 65536
+
+
+def test_session_and_level_are_recorded():
+    journal = opened(8)
+    put(journal, 0, 1, sent=True)
+    journal.hold_id(3)
+    journal.renew(True)
+    journal.commit()
+    operations = journal.flash.operations
+    journal.renew(True)
+    journal.commit()
+    assert journal.flash.operations == operations
+    after = found(journal)
+    assert (after.is_clean, after.held, after.messages[0][4]) == (True, [], False)
+
+
+@pytest.mark.parametrize(("before", "now"), [(3, 5), (4, 5), (5, 3), (5, 4)])
+def test_journal_of_another_level_when_it_holds_messages_is_refused(before, now):
+    journal = opened(8, level=before)
+    assert found(journal, level=now).messages == []
+    put(journal, 0, 1)
+    with journal_error(f"messages of level {before}, not {now}"):
+        opened(journal.flash, level=now)
+    journal.remove(0)
+    journal.sync()
+    assert found(journal, level=now).messages == []
+
+
+def test_journal_of_levels_3_and_4_is_the_same():
+    journal = opened(8, level=3)
+    put(journal, 0, 1)
+    assert len(found(journal, level=4).messages) == 1

@@ -5,7 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from host_tests.journal.steps import opened, put, recovered
+from host_tests.journal.steps import found, opened, put
 from host_tests.powercut.life import Life, found_on
 from host_tests.powercut.model import Message, State
 from host_tests.powercut.scenarios import scenarios
@@ -24,8 +24,7 @@ def page_in_the_document():
 
 
 def example():
-    flash = Flash(16, 4096, 256)
-    journal = opened(flash, slots=20)
+    journal = opened(16, slots=20)
     put(journal, 0, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
     journal.renew(True)
     journal.online()
@@ -36,7 +35,7 @@ def example():
     journal.hold_id(10)
     journal.release_id(9)
     journal.commit()
-    return bytes(flash.data)
+    return bytes(journal.flash.data)
 
 
 def test_example_in_the_document_is_what_the_journal_writes():
@@ -71,9 +70,9 @@ def test_example_in_the_document_decodes():
 
 def test_example_in_the_document_recovers():
     image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
-    found = recovered(opened(Flash(16, 4096, 256, image)))
-    assert [m[1:5] for m in found.messages] == [(2, 2, True, False)]
-    assert (found.held, found.last_id, found.is_clean) == ([10], 2, True)
+    after = found(Flash(16, image=image))
+    assert [m[1:5] for m in after.messages] == [(2, 2, True, False)]
+    assert (after.held, after.last_id, after.is_clean) == ([10], 2, True)
 
 
 @pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)

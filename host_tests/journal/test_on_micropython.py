@@ -24,11 +24,7 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(
     """All of them together cut each operation, those that cut the same one in other ways."""
     share = 7 * micropythons.index(micropython), min(3, len(micropythons))
     done = micropython.run(
-        DEVICE / "littlefs.py",
-        args=share,
-        heap_bytes=HEAP_BYTES,
-        timeout=300,
-        micropypath=PATH,
+        DEVICE / "littlefs.py", args=share, heap_bytes=HEAP_BYTES, timeout=300, micropypath=PATH
     )
     assert done.returncode == 0, done.stdout + done.stderr
     with capsys.disabled():

@@ -2,8 +2,13 @@
 
 import pytest
 
-from host_tests.journal.work import PACKET, journal_work, littlefs_work
-from tools.journal.life import erases_per_message, life_years
+from host_tests.journal.work import (
+    PACKET,
+    erases_per_message,
+    journal_work,
+    life_years,
+    littlefs_work,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +34,3 @@ def test_computed_erases_are_those_counted(qos):
 
 def test_64_kb_last_more_than_ten_years_at_a_message_in_ten_seconds():
     assert life_years(65536, erases_per_message(len(PACKET))) > 10
-
-
-def test_life_follows_from_region_rate_and_cycles():
-    year = 365.25 * 86400
-    assert life_years(65536, 1 / 16, seconds_per_message=1) * year == 16 * 100_000 * 16
-    assert life_years(2 * 65536, 1 / 16) == 2 * life_years(65536, 1 / 16)

@@ -1,4 +1,5 @@
-"""Counts the flash work of a message on the flash model: the journal's and littlefs'.
+"""Counts the flash work of a message on the flash model, the journal's and littlefs', and
+computes the journal's.
 
 Steady state: a warm-up is not counted.  The message is a PUBLISH with 64 bytes of
 payload on a topic of 27 bytes, the window 4, the region 16 blocks of 4096 bytes.
@@ -17,6 +18,7 @@ from umqtt31.journal import Journal
 BLOCKS = 16
 BLOCK_BYTES = 4096
 PAGE_BYTES = 256
+CELL_BYTES = 64
 WINDOW = 4
 SLOT_BYTES = 256
 PACKET = b"\x32\x5f\x00\x1bsensors/node-17/temperature\x00\x01" + bytes(range(64))
@@ -25,6 +27,8 @@ _WARM_UP = 600
 _COUNT = 2000
 _FILE_BYTES = 16384
 _ENTRY = struct.Struct(">BHH")  # state, size, packet id
+_GROUP_BYTES = 16  # head and CRC
+_NOTE_BYTES = 5
 _PUBACK, _PUBREC = 0x40, 0x50
 
 
@@ -36,6 +40,25 @@ class Work:
     programs: float
     erases: float
     wear_difference: int
+
+
+def erases_per_message(packet_bytes: int, qos: int = 1) -> float:
+    """Erases for a message of `packet_bytes` sent alone, as they follow from the format: its group
+    with the note that the one before is done, and at QoS 2 a second group with the note of
+    PUBREC."""
+    cells = -(-(_GROUP_BYTES + _ENTRY.size + packet_bytes + _NOTE_BYTES) // CELL_BYTES)
+    if qos == 2:
+        cells += -(-(_GROUP_BYTES + _NOTE_BYTES) // CELL_BYTES)
+    per_page = PAGE_BYTES // CELL_BYTES
+    pages = 1 / (per_page // cells) if cells <= per_page else -(-cells // per_page)
+    # One page of each block is shared with its title.
+    return pages * PAGE_BYTES / (BLOCK_BYTES - PAGE_BYTES)
+
+
+def life_years(region_bytes: int, erases: float) -> float:
+    """Years until the blocks of a region, which wear alike, have been erased 100,000 times, at a
+    message in 10 s."""
+    return region_bytes // BLOCK_BYTES * 100_000 / erases * 10 / (365.25 * 86400)
 
 
 def journal_work(qos: int, messages_per_poll: int = 1) -> Work:

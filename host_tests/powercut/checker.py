@@ -1,5 +1,6 @@
 """Cuts a scenario at every flash operation, in every way, and judges what comes back."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -24,31 +25,19 @@ class Operation(NamedTuple):
     after: bytes
 
     def cut(self, mode: str, seed: int = 0) -> bytes:
-        """The flash after a cut in this operation."""
         torn = cut(self.before, self.after, mode, seed)
         return self.image[: self.at] + torn + self.image[self.at + len(torn) :]
 
 
 @dataclass
-class Count:
-    """How many cuts were made, by how many cuts one after the other."""
-
-    once: int = 0
-    twice: int = 0
-    carried_on: int = 0
-
-    def total(self) -> int:
-        return self.once + self.twice + self.carried_on
-
-
-@dataclass
 class Checker:
     """Runs scenarios.  `torn`: how many torn variants of each kind an operation gets;
-    `is_whole`: cut twice also where carrying on after a first cut."""
+    `is_whole`: cut twice also where carrying on after a first cut; `count`: cuts made "once",
+    "twice" and where it was "carried on"."""
 
-    torn: int = 3
+    torn: int
     is_whole: bool = False
-    count: Count = field(default_factory=Count)
+    count: Counter[str] = field(default_factory=Counter)
 
     def run(self, scenario: Scenario) -> None:
         """Raises Broken, WrongUse of the flash, or what the journal raises."""
@@ -95,7 +84,7 @@ class Checker:
         return state
 
     def _judge(self, setting: Setting, image: bytes, allowed, where: str) -> State:
-        self.count.once += 1
+        self.count["once"] += 1
         state = self._recover(setting, image)
         if state not in allowed:
             choice = " or ".join(map(str, allowed))
@@ -115,21 +104,17 @@ class Checker:
         in_recovery = len(operations)
         for call in _more_calls(state):
             life.do(call)
-        self.count.carried_on += 1
+        self.count["carried on"] += 1
         if self._recover(setting, bytes(flash.data)) != life.model.state:
             raise Broken(f"{where}: carried on, and lost what came then")
         for k, operation in enumerate(operations):
-            if k < in_recovery:
-                for mode, seed in self._ways(k):
-                    self.count.twice += 1
-                    if self._recover(setting, operation.cut(mode, seed)) != state:
-                        raise Broken(f"{where}: then again at {k} of recovery, {mode} {seed}")
-            elif self.is_whole:
-                for mode, seed in self._ways(k):
-                    self.count.twice += 1
-                    again = self._recover(setting, operation.cut(mode, seed))
-                    if again not in life.model.states:
-                        raise Broken(f"{where}: then again at {k} later, {mode} {seed}")
+            if k >= in_recovery and not self.is_whole:
+                break
+            allowed = [state] if k < in_recovery else life.model.states
+            for mode, seed in self._ways(k):
+                self.count["twice"] += 1
+                if self._recover(setting, operation.cut(mode, seed)) not in allowed:
+                    raise Broken(f"{where}: then again at {k}, {mode} {seed}")
 
 
 def _watched(flash: Flash) -> list[Operation]:

@@ -38,19 +38,6 @@ class Setting:
         flash.worn = dict.fromkeys(self.worn, False)
         return flash
 
-    def image_of(self, flash: Any) -> bytes:
-        """What is on a flash, read as a device is."""
-        size = flash.ioctl(5, 0)
-        parts = []
-        for block in range(flash.ioctl(4, 0)):
-            parts.append(bytearray(size))
-            flash.readblocks(block, parts[-1])
-        return b"".join(parts)
-
-    def open(self, flash: Flash) -> "Opened":
-        """A journal on it, and what it said of an earlier life."""
-        return Opened(self, flash)
-
 
 class Opened:
     """A journal, and the core's part in using it."""
@@ -79,16 +66,10 @@ class Opened:
     def hold(self, packet_id: int) -> None:
         """The core holds this id from now on."""
         number, bit = divmod(packet_id, 30)
-        free = None
-        for k in range(0, len(self.held), 3):
-            if self.held[k + 1] and self.held[k] == number:
-                self.held[k + 1] |= 1 << bit
-                return
-            if not self.held[k + 1] and free is None:
-                free = k
-        if free is None:
-            raise IndexError
-        self.held[free : free + 2] = [number, 1 << bit]
+        rows = range(0, len(self.held), 3)
+        own = [k for k in rows if self.held[k + 1] and self.held[k] == number]
+        k = [*own, *(k for k in rows if not self.held[k + 1])][0]  # IndexError: there is no room
+        self.held[k : k + 2] = [number, self.held[k + 1] | 1 << bit]
 
     def release(self, packet_id: int) -> None:
         number, bit = divmod(packet_id, 30)
@@ -141,7 +122,7 @@ class Opened:
 
 def found_on(setting: Setting, image: bytes) -> State:
     """What a journal on this image hands over."""
-    opened = setting.open(setting.flash(image))
+    opened = Opened(setting, setting.flash(image))
     fetched = [opened.fetch() for _ in range(opened.behind)]
     messages = [message for message in fetched if message]
     if len(messages) < len(fetched):
@@ -157,8 +138,12 @@ class Life:
     def __init__(self, setting: Setting, flash: Flash, state: State | None = None) -> None:
         self.refused = 0
         self._setting = setting
-        self.state = state or found_on(setting, setting.image_of(flash))
-        self.opened = setting.open(flash)
+        if state is None:
+            image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
+            flash.readblocks(0, image)
+            state = found_on(setting, bytes(image))
+        self.state = state
+        self.opened = Opened(setting, flash)
         self.journal = self.opened.journal
         self.model = Model(self.state, setting.group_commit)
         for _ in range(3):

@@ -45,15 +45,18 @@ class Model:
 
     @property
     def state(self) -> State:
-        """The newest state."""
         return self.states[-1]
+
+    def forget_old_states(self) -> None:
+        """What was checked with every packet need not be again."""
+        del self.states[:-1]
+        self.required = 0
 
     def allowed(self) -> list[State]:
         """The states that may be on flash now."""
         return self.states[self.required :]
 
     def put(self, packet_id: int, qos: int, packet: bytes, maybe_sent: bool) -> None:
-        """A message was accepted."""
         message = Message(packet_id, qos, packet, False, maybe_sent)
         before = self.state.messages
         if maybe_sent:  # there is a connection, so those before it may have been, too
@@ -63,7 +66,11 @@ class Model:
             self.commit()
 
     def pubrec(self, packet_id: int) -> None:
-        self._change(messages=self._replaced(packet_id, has_pubrec=True))
+        messages = tuple(
+            m._replace(has_pubrec=m.has_pubrec or m.packet_id == packet_id)
+            for m in self.state.messages
+        )
+        self._change(messages=messages)
 
     def remove(self, packet_id: int) -> None:
         """A message is done; need not survive."""
@@ -84,7 +91,6 @@ class Model:
             self._change(messages=messages)
 
     def renew(self, is_clean: bool) -> None:
-        """The broker has a new session."""
         messages = tuple(
             m._replace(maybe_sent=False, has_pubrec=False) for m in self.state.messages
         )
@@ -100,11 +106,6 @@ class Model:
     def sync(self) -> None:
         """Everything is durable now."""
         self.required = len(self.states) - 1
-
-    def _replaced(self, packet_id: int, **fields: Any) -> tuple[Message, ...]:
-        return tuple(
-            m._replace(**fields) if m.packet_id == packet_id else m for m in self.state.messages
-        )
 
     def _change(self, **fields: Any) -> None:
         self._append(**fields)

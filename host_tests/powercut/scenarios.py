@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from .life import Call, Setting
+from .life import Call, Opened, Setting
 
 _SMALL = Setting()
 _ONCE = replace(_SMALL, block_bytes=512, page_bytes=64, cell_bytes=64, blocks=6)
@@ -66,7 +66,7 @@ def of_any_sizes(seed: int) -> Scenario:
             client_id=b"c" * source.choice((0, 1, 5, 23, 60)),
         )
         try:
-            setting.open(setting.flash())
+            Opened(setting, setting.flash())
         except ValueError:
             continue  # packets too large for such blocks
         return Scenario(f"sizes {seed}", setting, tuple(walk(seed, setting, 60)))
@@ -83,7 +83,9 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
         if dice < 0.4 and len(waiting) < setting.slots:
             packet_id += 1
             waiting[packet_id] = source.choice((1, 2))
-            yield _message(packet_id, waiting[packet_id], setting, source)
+            n = source.choice((4, 11, setting.slot_bytes // 2, setting.slot_bytes))
+            packet = source.randbytes(n)
+            yield ("put", packet_id, waiting[packet_id], packet, source.random() < 0.5)
         elif dice < 0.65 and waiting:
             done = next(iter(waiting)) if source.random() < 0.7 else source.choice([*waiting])
             del waiting[done]
@@ -111,11 +113,6 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
             yield ("commit",)
         else:
             yield ("sync",)
-
-
-def _message(packet_id: int, qos: int, setting: Setting, source: random.Random) -> Call:
-    n = source.choice((4, 11, setting.slot_bytes // 2, setting.slot_bytes))
-    return ("put", packet_id, qos, source.randbytes(n), source.random() < 0.5)
 
 
 def _fill(setting: Setting) -> Iterator[Call]:

@@ -9,10 +9,11 @@ import json
 import shutil
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import click
+from mutmut.stats import status_by_exit_code
 from rich.console import Console
 from rich.table import Table
 
@@ -23,10 +24,7 @@ LIMIT_PERCENT = 85.0
 
 _COPIED = ("host_tests", "tools", "lib", "firmware", "boards", "docs", "pyproject.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "node_modules")
-# What mutmut notes of a mutant: pytest's exit status, or why there is none.
-_KILLED = {1, 3}  # a test failed, or pytest did
-_NO_TEST = 33
-_TIMED_OUT = {-24, 24, 36, 152, 255}  # SIGXCPU, in the ways in which it is told
+_NOTICED = ("killed", "timeout")  # one that never ends is noticed, too
 
 
 def measure(is_fresh: bool, shows_survivors: bool) -> bool:
@@ -41,9 +39,10 @@ def measure(is_fresh: bool, shows_survivors: bool) -> bool:
     results = _results()
     console = Console()
     console.print(_table(results))
-    if shows_survivors:
-        _show(mutmut, results)
-    score = _score(Counter(kind for kinds in results.values() for kind in kinds.values()))
+    for (_, name), status in results.items():
+        if shows_survivors and status not in _NOTICED:
+            subprocess.run([mutmut, "show", name], cwd=WORK)
+    score = _score(Counter(results.values()))
     console.print(f"mutation score {score:.1f} %, limit {LIMIT_PERCENT:.0f} %")
     return score >= LIMIT_PERCENT
 
@@ -67,7 +66,7 @@ def _forget_all_but_killed() -> None:
         notes = json.loads(path.read_text())
         codes = notes["exit_code_by_key"]
         for name, code in codes.items():
-            if _kind(code) != "killed":
+            if status_by_exit_code[code] != "killed":
                 codes[name] = None
         path.write_text(json.dumps(notes))
 
@@ -76,45 +75,28 @@ def _notes() -> list[Path]:
     return sorted((WORK / "mutants" / "umqtt31").glob("*.py.meta"))
 
 
-def _results() -> dict[str, dict[str, str]]:
-    """Module -> mutant -> "killed", "timeout", "no test" or "survived"."""
-    results = {}
-    for path in _notes():
-        codes = json.loads(path.read_text())["exit_code_by_key"]
-        if codes:
-            module = path.name.partition(".")[0]
-            results[module] = {name: _kind(code) for name, code in codes.items()}
-    return results
+def _results() -> dict[tuple[str, str], str]:
+    """(module, mutant) -> what became of it, in mutmut's words."""
+    return {
+        (path.name.partition(".")[0], name): status_by_exit_code[code]
+        for path in _notes()
+        for name, code in json.loads(path.read_text())["exit_code_by_key"].items()
+    }
 
 
-def _kind(code: int | None) -> str:
-    if code in _TIMED_OUT:
-        return "timeout"
-    if code == _NO_TEST:
-        return "no test"
-    return "killed" if code in _KILLED else "survived"
+def _score(statuses: Counter[str]) -> float:
+    return 100 * sum(statuses[one] for one in _NOTICED) / max(1, statuses.total())
 
 
-def _score(kinds: Counter[str]) -> float:
-    """A mutant that never ends is noticed, too."""
-    return 100 * (kinds["killed"] + kinds["timeout"]) / max(1, kinds.total())
-
-
-def _table(results: dict[str, dict[str, str]]) -> Table:
+def _table(results: dict[tuple[str, str], str]) -> Table:
     table = Table("module", title="Mutants of the library")
-    for heading in ("mutants", "killed", "timed out", "survived", "no test", "score"):
+    for heading in ("mutants", *_NOTICED, "score"):
         table.add_column(heading, justify="right")
-    counts = {module: Counter(kinds.values()) for module, kinds in results.items()}
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for (module, _), status in results.items():
+        counts[module][status] += 1
     counts["all"] = sum(counts.values(), Counter())
-    for module, kinds in counts.items():
-        cells = (kinds[kind] for kind in ("killed", "timeout", "survived", "no test"))
-        row = [f"{n:,}" for n in (kinds.total(), *cells)]
-        table.add_row(module, *row, f"{_score(kinds):.1f} %")
+    for module, found in counts.items():
+        row = [f"{n:,}" for n in (found.total(), *(found[one] for one in _NOTICED))]
+        table.add_row(module, *row, f"{_score(found):.1f} %")
     return table
-
-
-def _show(mutmut: Path, results: dict[str, dict[str, str]]) -> None:
-    for kinds in results.values():
-        for name, kind in kinds.items():
-            if kind in ("survived", "no test"):
-                subprocess.run([mutmut, "show", name], cwd=WORK)

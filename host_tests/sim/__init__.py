@@ -5,7 +5,7 @@ README.md says how to test your own program with it.
 """
 
 from .faults import parse
-from .record import Violation
+from .rules import Violation
 from .world import World
 
 __all__ = ["Violation", "World", "parse"]

@@ -6,21 +6,20 @@ publish() which returns has its message acknowledged is looked at here.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
 
 from . import programs
-from .broker import REFUSED_TOPIC, Terms
+from .broker import REFUSED_TOPIC
 from .device import Taking
-from .faults import Fault, fault
+from .faults import Fault
 from .network import Link
 from .outgoing import Flow, Outgoing
 from .programs import Handed
-from .record import Record
 from .rules import Rules
-from .script import BROKER_LIMITS
 from .world import World
 
 from umqtt31 import MQTTError, robust, simple  # isort: skip
@@ -28,18 +27,7 @@ from umqtt31 import MQTTError, robust, simple  # isort: skip
 _MOST_MS = 3_600_000  # for all of a program
 _DEEPEST = 4  # callbacks inside of callbacks
 _SUBACK_REFUSED = 128
-# Faults beside those of all programs, and the level from which on they are.
-_STRIKES = (
-    ("refuse", "open", 3),
-    ("busy", "open", 3),
-    ("forget", "down", 4),
-    ("challenge", "hello", 5),
-    ("challenge", "sent", 5),
-    ("dismiss", "sent", 5),
-    ("deny", "judged", 5),
-    ("deny", "judged", 5),
-)
-_PLACES = {"open": 6, "hello": 6, "down": 600, "sent": 60, "judged": 12}  # how far these reach
+_STRIKES = (("refuse", "open", 6, 3), ("busy", "open", 6, 3), ("forget", "down", 600, 4))
 
 
 class CallbackError(Exception):
@@ -50,8 +38,8 @@ class Answered(Handed):
     """Callbacks may wait for others: an answer may overtake those whose callback still runs, and
     a message whose callback runs on comes again on the next connection."""
 
-    def __init__(self, record: Record):
-        super().__init__(record)
+    def __init__(self, rules: Any):
+        super().__init__(rules)
         self._running: list[tuple[bytes, Link]] = []
 
     def run(self, link: Link, topic: bytes, payload: bytes, callback: Callable) -> None:
@@ -64,7 +52,7 @@ class Answered(Handed):
         is_done = False
         try:
             callback()
-            is_done = self._record.is_open(link)
+            is_done = self._rules.is_open(link)
         finally:
             self._running.pop()
             (self.on_done if is_done else self.on_left)(topic, payload)
@@ -84,7 +72,7 @@ class Answered(Handed):
         for kind, owed in link.notes.owed.items():
             for packet_id, key in owed:
                 if key in self._done:
-                    self._record.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
+                    self._rules.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
 
 
 class OneByOne(Outgoing):
@@ -93,8 +81,7 @@ class OneByOne(Outgoing):
     is_again = False  # what failed is published again, by robust
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH goes out."""
-        _, _, topic, payload = p.publish_fields(packet, self._record.level)
+        _, _, topic, payload = p.publish_fields(packet, self._rules.level)
         flow = self.flows.get(topic + b"\0" + payload)
         if flow and not flow.is_sent:
             self._newest += 1
@@ -102,21 +89,16 @@ class OneByOne(Outgoing):
         super().on_publish(link, packet)
 
     def on_returned(self, flow: Flow) -> None:
-        """publish() returned."""
         flow.is_accepted = flow.is_promised = True
         if flow.qos and not flow.delivered:
-            self._record.fail("publish", f"returned, and the broker has not got {flow}")
+            self._rules.fail("publish", f"returned, and the broker has not got {flow}")
 
     def on_raised(self, flow: Flow, reason: int) -> None:
         """publish() raised, for this reason of the broker's; 0: the message may be sent or not."""
-        was_told_before = reason in BROKER_LIMITS and not flow.is_sent
-        if reason not in (0, flow.refusal) and not was_told_before:
-            self._record.fail("MQTT-4.3.3-5", f"{flow} was refused: {flow.refusal}, told {reason}")
-        if flow in self._refused:
-            self._refused.remove(flow)
+        if reason:
+            self._rules.fail("MQTT-4.3.3-5", f"{flow} was not refused, told {reason}")
 
     def on_abandoned(self) -> None:
-        """connect() gives up what is in flight."""
         for flow in self.flows.values():
             if self.is_again and not flow.is_accepted:
                 flow.is_sent = flow.is_released = flow.is_pubrec_new = flow.has_pubrec = False
@@ -124,39 +106,21 @@ class OneByOne(Outgoing):
                 flow.packet_id = 0
                 flow.done_life = -1
             elif flow in self._in_flight:
-                flow.drop_life = self._record.life
+                flow.drop_life = self._rules.life
         self._in_flight.clear()
 
     def on_delivered(self, key: bytes) -> None:
-        """The broker passes the message on."""
         flow = self.flows[key]
         if self.is_again and flow.delivered:
             flow.delivered -= 1  # robust promises no more than once or more
         super().on_delivered(key)
 
 
-class BlockingRules(Rules):
-    """The rules of a world whose client waits in publish()."""
-
-    _make_incoming = Answered
-    _make_outgoing = OneByOne
-    incoming: Answered
-    outgoing: OneByOne
-    silence = 1.5  # programs pause as they like; a broker waits for so long
-
-
-class BlockingWorld(World):
-    """A world for such a client."""
-
-    _make_rules = BlockingRules
-    rules: BlockingRules
-
-
 class _Watched(Taking):
     # The rules hear what the program asks for.
 
-    def __init__(self, world: BlockingWorld, **options: Any):
-        self.world = self._world = world
+    def __init__(self, world: World, **options: Any):
+        self.world = world
         self._rules = world.rules
         self._rules.keepalive_ms = 1000 * options["keepalive"]
         self._rules.stuck_ms = 1000 * options["connect_timeout"]
@@ -193,22 +157,14 @@ class _Watched(Taking):
             self._rules.closers -= 1
 
     def delay(self, i: int) -> None:
-        self._world.sleep(500)
-
-
-class Simple(_Watched, simple.MQTTClient):  # type: ignore[misc]
-    """A watched client of `umqtt31.simple`."""
-
-
-class Robust(_Watched, robust.MQTTClient):  # type: ignore[misc]
-    """A watched client of `umqtt31.robust`."""
+        self.world.sleep(500)
 
 
 class Program(programs.Program):
     """A random program for one of the two clients."""
 
-    _make_world = BlockingWorld
-    world: BlockingWorld
+    # It pauses as it likes; a broker waits for so long.
+    _rules = partial(Rules, outgoing=OneByOne, incoming=Answered, silence=1.5)
     _down_qos = (0, 1, 1, 2, 2)
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
@@ -225,40 +181,24 @@ class Program(programs.Program):
     def _choose(self) -> None:
         self._level = self._dice.choice((3, 4, 4))
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
-        found = {(one.place, one.at): one for one in super()._choose_faults()}
-        for kind, place, level in _STRIKES:
-            if self._level >= level and self._dice.random() < 0.3:
-                at = self._dice.randint(0, _PLACES[place])
-                found[place, at] = fault(kind, place, at)
-        return tuple(found.values())
-
-    def _terms(self) -> dict[str, Any]:
-        dice = self._dice
-        if self._level < 5 or dice.random() < 0.3:
-            return {}
-        said = Terms(
-            receive=dice.choice((0, 1)),
-            most_bytes=dice.choice((0, 0, 120)),
-            keepalive=dice.choice((0, 3)),
-            is_talkative=dice.random() < 0.5,
-        )
-        return {"terms": said}
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        self._add_strikes(found, _STRIKES, self._level, 0.3)
+        return found
 
     def _payload(self, number: int) -> bytes:
         size = self._dice.choice((0, 0, 40, 64, 256, 700))
         return b"%d" % number + b"." * size
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
         self._have_sent()
         self.world.rules.outgoing.is_again = self._is_robust
         self.world.run(lambda device: self._main())
 
     def _main(self) -> None:
         dice = self._dice
-        make = Robust if self._is_robust else Simple
-        self._client = make(
+        front = robust if self._is_robust else simple
+        self._client = type("Client", (_Watched, front.MQTTClient), {})(
             self.world,
             keepalive=dice.choice((5, 60)),
             level=self._level,

@@ -1,6 +1,6 @@
 """A scripted broker with one session: takes, acknowledges and sends messages.
 
-At level 5 it uses what that level leaves to a broker, as its `Terms` and the faults say:
+At level 5 it uses what that level leaves to a broker, as settings and faults say:
 its own limits, DISCONNECT at any moment, reasons of 0x80 and more, the session's end.
 
 It keeps what MQTT 3.1 asks of a server over connections, sends again on a new
@@ -15,6 +15,7 @@ from typing import Any
 from host_tests.standin import packets as p
 
 from .network import Link
+from .settings import Script
 
 RETRY_MS = 20_000
 _FOR_EVER = 0xFFFFFFFF
@@ -25,41 +26,16 @@ _NOT_GRANTED = 0x80
 REFUSED_TOPIC = b"no/"
 
 
-@dataclass(frozen=True)
-class Terms:
-    """What the broker says in CONNACK at level 5; 0: nothing of it."""
-
-    receive: int = 0  # messages above QoS 0 that it takes before it has answered them
-    most_bytes: int = 0  # of a packet to it
-    aliases: int = 0  # topics that may have a number
-    expiry_s: int = 0  # seconds for which it keeps the session, less than it was asked for
-    keepalive: int = 0
-    is_talkative: bool = False  # its messages have properties
-
-    def properties(self) -> bytes:
-        """Of CONNACK."""
-        names = {
-            "receive_maximum": self.receive,
-            "maximum_packet_size": self.most_bytes,
-            "topic_alias_maximum": self.aliases,
-            "session_expiry": self.expiry_s,
-            "server_keep_alive": self.keepalive,
-        }
-        return p.properties(**{name: value for name, value in names.items() if value})
-
-
+@dataclass(slots=True, eq=False)
 class Outgoing:
     """A message of the broker to the client."""
 
-    __slots__ = ("topic", "payload", "qos", "packet_id", "is_released", "is_sent")
-
-    def __init__(self, topic: bytes, payload: bytes, qos: int):
-        self.topic = topic
-        self.payload = payload
-        self.qos = qos
-        self.packet_id = 0
-        self.is_released = False  # PUBREC came
-        self.is_sent = False
+    topic: bytes
+    payload: bytes
+    qos: int
+    packet_id: int = 0
+    is_released: bool = False  # PUBREC came
+    is_sent: bool = False
 
     @property
     def key(self) -> bytes:
@@ -67,26 +43,14 @@ class Outgoing:
 
 
 class Broker:
-    """`window`: unacknowledged messages it sends at once.  `is_late`: QoS 2 messages
-    are passed on at PUBREL instead of at PUBLISH; MQTT allows both.  `reuses_ids`: the
-    lowest free packet id comes next instead of one after the other."""
+    """As the settings say: `serve` is the number of unacknowledged messages that it sends at
+    once, `late` that QoS 2 messages are passed on at PUBREL instead of at PUBLISH; MQTT allows
+    both."""
 
-    def __init__(
-        self,
-        world: Any,
-        window: int,
-        is_late: bool,
-        needs_subscription: bool,
-        reuses_ids: bool = False,
-        terms: Terms | None = None,
-    ):
-        self._terms = terms or Terms()
+    def __init__(self, world: Any, settings: Script):
+        self._settings = settings
         self._world = world
-        self._window = window
-        self._is_late = is_late
-        self._needs_subscription = needs_subscription
-        self._reuses_ids = reuses_ids
-        self._most_unacked = window  # on this connection
+        self._most_unacked = settings.serve  # on this connection
         self._most_bytes = 1 << 30  # of a packet, on this connection
         self._kept_s = 0  # seconds for which the session outlives its connection
         self._left_at = 0
@@ -103,10 +67,9 @@ class Broker:
         self._held: dict[int, bytes] = {}
         self._last_id = 0
         self.filters: dict[bytes, int] = {}  # that it granted, with their QoS
-        self._is_subscribed = not self._needs_subscription
+        self._is_subscribed = not self._settings.subscribe
 
     def send(self, topic: bytes, payload: bytes, qos: int) -> None:
-        """A message for the client, from some other client."""
         self.queue.append(Outgoing(topic, payload, qos))
         self._pump()
 
@@ -131,14 +94,12 @@ class Broker:
         self._forget()
 
     def on_closed(self, link: Link) -> None:
-        """The connection `link` is gone."""
         link.is_dropped = True
         if link is self.link:
             self.link = None
             self._left_at = self._world.now
 
     def on_bytes(self, link: Link, data: bytes) -> None:
-        """Bytes of the client arrived."""
         world = self._world
         heard = link.heard
         heard += data
@@ -162,7 +123,7 @@ class Broker:
         # A lost PUBLISH would be a disorder that no client can mend; so would a lost
         # PUBREL where that passes the message on.
         kind = packet[0] >> 4
-        return kind != p.PUBLISH and not (kind == p.PUBREL and self._is_late)
+        return kind != p.PUBLISH and not (kind == p.PUBREL and self._settings.late)
 
     def _handle(self, link: Link, packet: bytes) -> None:
         kind = packet[0] >> 4
@@ -171,7 +132,7 @@ class Broker:
         elif kind == p.PUBREL:
             packet_id = p.read_id(packet)
             key = self._held.pop(packet_id, None)
-            if key is not None and self._is_late:
+            if key is not None and self._settings.late:
                 self._world.rules.on_delivered(key, False)
             is_unknown = key is None and link.level == 5
             self._answer(link, p.pubcomp(packet_id, _NO_ID if is_unknown else None))
@@ -201,7 +162,7 @@ class Broker:
             return
         if held is None:
             self._held[packet_id] = key
-            if not self._is_late:
+            if not self._settings.late:
                 rules.on_delivered(key, bool(packet[0] & 8))
         elif held != key:
             rules.fail("MQTT-4.3.3-1", f"packet id {packet_id} used while the broker holds it")
@@ -228,7 +189,7 @@ class Broker:
             self._answer(link, p.suback(p.read_id(packet), *granted, properties=none))
             self._pump()
         elif kind == p.UNSUBSCRIBE:
-            self._is_subscribed = not self._needs_subscription
+            self._is_subscribed = not self._settings.subscribe
             codes = []
             for name in p.names(packet, link.level):
                 self.filters.pop(name, None)
@@ -273,7 +234,7 @@ class Broker:
         self._has_session = True
         self._agree(hello)
         is_told = hello.level > 3 and is_present
-        link.push(p.connack(0, is_told, self._terms.properties() if none else b""))
+        link.push(p.connack(0, is_told, self._terms() if none else b""))
         self._send_again()
         self._pump()
 
@@ -282,9 +243,21 @@ class Broker:
         asked = hello.properties
         self._kept_s = 0 if hello.is_clean else _FOR_EVER
         if hello.level == 5:
-            self._kept_s = self._terms.expiry_s or asked.get("session_expiry", 0)
-        self._most_unacked = min(self._window, asked.get("receive_maximum", 65535))
+            self._kept_s = self._settings.expiry or asked.get("session_expiry", 0)
+        self._most_unacked = min(self._settings.serve, asked.get("receive_maximum", 65535))
         self._most_bytes = asked.get("maximum_packet_size", 1 << 30)
+
+    def _terms(self) -> bytes:
+        # What it says in CONNACK at level 5.
+        settings = self._settings
+        names = {
+            "receive_maximum": settings.receive,
+            "maximum_packet_size": settings.most,
+            "topic_alias_maximum": settings.aliases,
+            "session_expiry": settings.expiry,
+            "server_keep_alive": settings.alive,
+        }
+        return p.properties(**{name: value for name, value in names.items() if value})
 
     def _dismiss(self, link: Link, reason: int) -> None:
         # The broker ends the connection; level 5 says why.
@@ -333,7 +306,7 @@ class Broker:
             self._publish(self.link, message)
 
     def _next_id(self) -> int:
-        if self._reuses_ids:
+        if self._settings.reuse:
             used = {message.packet_id for message in self.unacked}
             return next(number for number in range(1, 65536) if number not in used)
         self._last_id = self._last_id % 65535 + 1
@@ -341,7 +314,7 @@ class Broker:
 
     def _packet(self, link: Link, m: Outgoing) -> bytes:
         section = p.no_properties(link.level)
-        if section and self._terms.is_talkative:
+        if section and self._settings.talk:
             pairs = [(b"from", b"somebody"), (b"from", b"somebody else")]
             section = p.properties(message_expiry=60, content_type=b"text", user_property=pairs)
         return p.publish(m.topic, m.payload, m.qos, m.packet_id, m.is_sent, 0, section)
@@ -350,13 +323,13 @@ class Broker:
         packet = self._packet(link, m)
         m.is_sent = True
         if link.level == 5:
-            self._send(link, packet)
+            self._answer(link, packet)
         else:
             link.push(packet)
 
-    def _send(self, link: Link, packet: bytes) -> None:
+    def _answer(self, link: Link, packet: bytes) -> None:
         world = self._world
-        struck = world.sent.step()
+        struck = (world.sent if link.level == 5 else world.answer).step()
         if not struck:
             link.push(packet)
             return
@@ -364,21 +337,10 @@ class Broker:
         if struck.kind == "challenge":
             link.push(p.auth(struck.value, p.NO_PROPERTIES))
             link.push(packet)
-            return
-        self._dismiss(link, struck.value)
-        self.on_closed(link)
-
-    def _answer(self, link: Link, packet: bytes) -> None:
-        world = self._world
-        if link.level == 5:
-            self._send(link, packet)
-            return
-        struck = world.answer.step()
-        if not struck:
-            link.push(packet)
-            return
-        world.strike(struck, link)
-        if struck.kind == "late":
+        elif struck.kind == "dismiss":
+            self._dismiss(link, struck.value)
+            self.on_closed(link)
+        elif struck.kind == "late":
             world.call(struck.value, lambda: link.push(packet))
         elif struck.kind == "twice":
             link.push(packet)

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from . import programs
-from .broker import REFUSED_TOPIC, Terms
-from .device import Device
-from .faults import NEVER, Fault, fault
+from .broker import REFUSED_TOPIC
+from .device import Device, HandlerError
+from .faults import Fault
+from .programs import RESETS
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
 from umqtt31.properties import encode  # isort: skip
@@ -20,7 +21,7 @@ _MOST_MS = 3_600_000  # for all of a program, from its last reset on
 _MOST_INSIDE = 30  # calls in hooks
 _QUOTA_EXCEEDED = 0x97
 
-# Faults beside those of all programs: kind, place, how far they reach, from which level on.
+# Other faults: kind, place, how far they reach, from which level on they are.
 _STRIKES = (
     ("hang", "up", 600, 3),
     ("hang", "down", 600, 3),
@@ -35,11 +36,6 @@ _STRIKES = (
     ("deny", "judged", 12, 5),
     ("deny", "judged", 12, 5),
 )
-_RESETS = (("up", 600), ("read", 600), ("store", 200), ("flash", 100))
-
-
-class HandlerError(Exception):
-    """What a handler raises where a fault says so."""
 
 
 class Program(programs.Program):
@@ -70,41 +66,34 @@ class Program(programs.Program):
         self._has_resets = dice.random() < 0.5
         self._clean = dice.choice((0, 0, 0.3))  # how often connect() begins anew
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
-        dice = self._dice
-        found = {(one.place, one.at): one for one in super()._choose_faults()}
-        for kind, place, reach, level in _STRIKES:
-            if self._level >= level and dice.random() < 0.25:
-                at = dice.randint(0, reach)
-                found[place, at] = fault(kind, place, at)
-        for place, reach in _RESETS:
-            if self._has_resets and dice.random() < 0.4:
-                at = dice.randint(0, reach)
-                value = dice.choice((0, 1, 2, NEVER)) if place == "store" else dice.randrange(100)
-                found[place, at] = fault("reset", place, at, value)
-        return tuple(found.values())
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        self._add_strikes(found, _STRIKES, self._level, 0.25)
+        for place, reach in RESETS:
+            if self._has_resets and self._dice.random() < 0.4:
+                self._add_reset(found, place, reach)
+        return found
 
     def _terms(self) -> dict[str, Any]:
         dice = self._dice
         if self._level < 5 or dice.random() < 0.2:
             return {}
-        said = Terms(
-            receive=dice.choice((0, 1, 1, 3)),
-            most_bytes=dice.choice((0, 0, 0, 60)),
-            aliases=dice.choice((0, 1, 3)),
-            expiry_s=dice.choice((0, 0, 5)),
-            keepalive=dice.choice((0, 0, 1, 20)),
-            is_talkative=dice.random() < 0.5,
-        )
-        if said.most_bytes:
+        said = {
+            "receive": dice.choice((0, 1, 1, 3)),
+            "most": dice.choice((0, 0, 0, 60)),
+            "aliases": dice.choice((0, 1, 3)),
+            "expiry": dice.choice((0, 0, 5)),
+            "alive": dice.choice((0, 0, 1, 20)),
+            "talk": dice.random() < 0.5,
+        }
+        if said["most"]:
             self._options["mqueue_store_qos0"] = False  # as with "latest"
-        return {"terms": said}
+        return said
 
     def _payload(self, number: int) -> bytes:
         return b"%d" % number + b"." * self._dice.choice((0, 0, 30, 90))
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
         dice = self._dice
         self._have_sent()
         self._steps = dice.randint(20, 100)
@@ -122,7 +111,7 @@ class Program(programs.Program):
         self._device = device
         self._until = device.now_ms + _MOST_MS
         self._filters: dict[bytes, int | None] = {}  # their QoS, None: unsubscribed
-        self._losses_before = self.world.rules.record.secret_losses
+        losses_before = self.world.rules.secret_losses
         self._client = client = self._new_client()
         client.on_message = self._on_message
         client.on_drop = self._on_hook
@@ -139,7 +128,11 @@ class Program(programs.Program):
                 device.wait(client)
             if device.now_ms > self._until:
                 self.world.rules.fail("termination", "faults are over, and not all is done")
-        self._check_filters()
+        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
+        is_secret = self._level == 5 and self.world.rules.secret_losses - losses_before
+        if not (self._knows_filters() or is_secret):
+            known = self.world.broker.filters
+            self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
 
     def _new_client(self) -> Any:
         while True:
@@ -165,14 +158,6 @@ class Program(programs.Program):
         known = self.world.broker.filters
         return all(known.get(name) == qos for name, qos in self._filters.items())
 
-    def _check_filters(self) -> None:
-        # Of a session that a late CONNECT began the client cannot know, as the guarantees say.
-        losses = self.world.rules.record.secret_losses - self._losses_before
-        is_secret = self._level == 5 and losses
-        if not (self._knows_filters() or is_secret):
-            known = self.world.broker.filters
-            self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
-
     # --- what it calls ------------------------------------------------------------------------
 
     def _try(self, call: Callable, *args: Any) -> Any:
@@ -192,7 +177,7 @@ class Program(programs.Program):
             self.world.rules.fail("errors", f"the broker broke nothing: {error}")
         if error.code == BUSY and not self._inside_now:
             self.world.rules.fail("errors", f"no hook is running: {error}")
-        is_told = self._level == 5 and not self.world.rules.record.secret_losses
+        is_told = self._level == 5 and not self.world.rules.secret_losses
         if error.code == AWAITING_REL and is_told:
             self.world.rules.fail("errors", f"the broker knows how many it may send: {error}")
 
@@ -209,7 +194,8 @@ class Program(programs.Program):
         elif what < 0.62:
             self._subscribe()
         elif what < 0.65:
-            self._unsubscribe()
+            name = dice.choice((b"a/#", b"b/#"))
+            self._ask({name: None}, client.unsubscribe, name)
         elif what < 0.67:
             self._try(client.ping)
         elif what < 0.69:
@@ -251,10 +237,6 @@ class Program(programs.Program):
             more = [0, encode(subscription_identifier=dice.randint(1, 300))]
         self._ask(asked, self._client.subscribe, list(asked.items()), *more)
 
-    def _unsubscribe(self) -> None:
-        name = self._dice.choice((b"a/#", b"b/#"))
-        self._ask({name: None}, self._client.unsubscribe, name)
-
     def _ask(self, asked: dict[bytes, Any], call: Callable, *args: Any) -> None:
         # What an error leaves open nobody may rely on.
         refused = [name for name in asked if name.startswith(REFUSED_TOPIC)]
@@ -283,10 +265,6 @@ class Program(programs.Program):
     # --- its hooks ----------------------------------------------------------------------------
 
     def _on_message(self, message: Any) -> None:
-        struck = self.world.handler.step()
-        if struck:
-            self.world.strike(struck, None)
-            raise HandlerError
         self._on_hook()
         if self._level == 5 and message.qos and self._dice.random() < 0.05:
             message.refuse(_QUOTA_EXCEEDED)

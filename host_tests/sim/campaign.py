@@ -1,4 +1,5 @@
-"""Campaigns: runs many schedules on all cores and counts the distinct ones.
+"""Campaigns: runs many schedules on all cores, counts the distinct ones, and makes one that
+breaks a promise small.
 
 A job runs in any process: the single faults of one script, some pairs of one, or a
 range of random seeds.  What it finds is the same wherever and whenever it runs.
@@ -8,18 +9,22 @@ import hashlib
 import multiprocessing
 import time
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import explore, script
 from .faults import Fault, text
-from .record import Violation
+from .rules import Violation
 from .world import World
 
-RANDOM_PER_JOB = 500
+_RANDOM_PER_JOB = 500
 _MOST_FAILURES = 20
+_MOST_SHRINKING_RUNS = 5000
+# In the default run, of the first of two faults at one place; `sim run` takes all.
+_FIRST_KINDS = 2
+_SEEDS = 3_000
 _PARTS = 8  # of the pairs of one script
 
 
@@ -88,8 +93,13 @@ def exhaustive_jobs(kinds: int = 0) -> list[Job]:
 def random_jobs(first_seed: int, seeds: int) -> Iterator[Job]:
     """Random schedules of the seeds from `first_seed` on."""
     end = first_seed + seeds
-    for start in range(first_seed, end, RANDOM_PER_JOB):
-        yield Job("random", seed=start, seeds=min(RANDOM_PER_JOB, end - start))
+    for start in range(first_seed, end, _RANDOM_PER_JOB):
+        yield Job("random", seed=start, seeds=min(_RANDOM_PER_JOB, end - start))
+
+
+def default_jobs() -> list[Job]:
+    """What `make test` tries of all schedules, in a fixed time."""
+    return exhaustive_jobs(_FIRST_KINDS) + list(random_jobs(0, _SEEDS))
 
 
 def run_job(job: Job, until: Collection[str] = ()) -> Result:
@@ -104,7 +114,10 @@ def run_job(job: Job, until: Collection[str] = ()) -> Result:
     world = _try(result, item, ())
     if world is None:
         return result
-    for first in islice(_first_faults(job, world), job.part, None, job.parts):
+    kinds = explore.first_faults(world.places(), job.kinds)
+    is_any = job.kind in ("single", "pair")
+    own = (one for one in kinds if is_any or job.kind in (one.kind, one.place))
+    for first in islice(own, job.part, None, job.parts):
         struck = _try(result, item, (first,))
         if until and any(failure.rule in until for failure in result.failures):
             break
@@ -113,12 +126,6 @@ def run_job(job: Job, until: Collection[str] = ()) -> Result:
             for second in explore.second_faults(first, struck.places_at_first, places):
                 _try(result, item, (first, second))
     return result
-
-
-def _first_faults(job: Job, world: World) -> Iterator[Fault]:
-    for first in explore.first_faults(world.places(), job.kinds):
-        if job.kind in ("single", "pair", first.kind, first.place):
-            yield first
 
 
 def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> World | None:
@@ -155,13 +162,64 @@ def attempt(
     return None, world
 
 
-def run_jobs(
-    jobs: Iterable[Job], cores: int | None = None, seconds: float | None = None
-) -> Iterator[Result]:
-    """Run jobs on `cores` (all, if None) until they or the `seconds` are over; the
-    results come as they are ready."""
+def shrink(failure: Failure) -> Failure:
+    """The smallest failure found that breaks the same rule; deterministic.
+
+    Greedy: fewer faults, fewer messages, default settings, earlier places; whatever still fails
+    is kept, until nothing more can be taken away.
+    """
+    runs = 0
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for item, faults in _smaller(failure.script, failure.faults):
+            runs += 1
+            if runs > _MOST_SHRINKING_RUNS:
+                return failure
+            found, _ = attempt(item, faults)
+            if found and found.rule == failure.rule:
+                failure = found
+                is_smaller = True
+                break
+    return failure
+
+
+def _smaller(item: script.Script, faults: tuple[Fault, ...]) -> Iterator[explore.Schedule]:
+    for k in range(len(faults)):
+        yield item, faults[:k] + faults[k + 1 :]
+    for smaller in _smaller_scripts(item):
+        yield smaller, faults
+        if len(faults) == 1:  # its place moves when there is less before it
+            for at in range(faults[0].at):
+                yield smaller, (faults[0]._replace(at=at),)
+    for k, fault in enumerate(faults):
+        for at in (0, fault.at // 2, fault.at - 1):
+            if 0 <= at < fault.at:
+                yield item, (*faults[:k], fault._replace(at=at), *faults[k + 1 :])
+
+
+def _smaller_scripts(item: script.Script) -> Iterator[script.Script]:
+    for name in ("up", "down"):
+        qualities = getattr(item, name)
+        if len(qualities) > 2:
+            yield replace(item, **{name: qualities[: len(qualities) // 2]})
+        for k in range(len(qualities)):
+            yield replace(item, **{name: qualities[:k] + qualities[k + 1 :]})
+    for one in fields(script.Script):
+        if one.name in ("up", "down", "window"):
+            continue  # these get smaller instead
+        if getattr(item, one.name) != one.default:
+            default: Any = one.default
+            yield replace(item, **{one.name: default})
+    if item.window > 1:
+        yield replace(item, window=item.window - 1)
+
+
+def run_jobs(jobs: Iterable[Job], seconds: float | None = None) -> Iterator[Result]:
+    """Run jobs on all cores until they or the `seconds` are over; the results come as they are
+    ready."""
     deadline = None if seconds is None else time.monotonic() + seconds
-    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+    with multiprocessing.get_context("spawn").Pool() as pool:
         for result in pool.imap_unordered(run_job, jobs):
             yield result
             if deadline is not None and time.monotonic() >= deadline:

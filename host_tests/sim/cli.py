@@ -1,13 +1,13 @@
 """Command line of the simulator: campaigns, and one schedule again with its trace."""
 
 import time
+from itertools import chain
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from . import campaign, explore, faults, script
-from .shrink import shrink
+from . import campaign, faults, script
 
 _SEEDS = 1 << 40
 
@@ -26,19 +26,17 @@ def cli() -> None:
     help="Stop after so long.",
 )
 @click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
-@click.option(
-    "--cores", type=click.IntRange(1), default=None, help="Processes; all cores if not given."
-)
-def run(seconds: float, seed: int, cores: int | None) -> None:
+def run(seconds: float, seed: int) -> None:
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()
     start = time.monotonic()
     jobs = campaign.exhaustive_jobs()
+    more = campaign.random_jobs(seed, _SEEDS)
     whole = len(jobs)
     console = Console()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("schedules", total=seconds)
-        for result in campaign.run_jobs(_chain(jobs, seed), cores, seconds):
+        for result in campaign.run_jobs(chain(jobs, more), seconds):
             total.add(result)
             whole -= result.is_exhaustive
             passed = time.monotonic() - start
@@ -53,19 +51,10 @@ def run(seconds: float, seed: int, cores: int | None) -> None:
     )
     if whole:
         console.print(f"the exhaustive part is not finished: {whole} scripts left")
-    _tell(console, total)
-
-
-def _chain(jobs, seed):
-    yield from jobs
-    yield from campaign.random_jobs(seed, _SEEDS)
-
-
-def _tell(console: Console, total: campaign.Result) -> None:
     if not total.failures:
         console.print("every promise held")
         return
-    failure = shrink(total.failures[0])
+    failure = campaign.shrink(total.failures[0])
     console.print(f"broken: {failure.message}", markup=False)
     console.print("smallest schedule that shows it:")
     console.print(failure.command, markup=False, soft_wrap=True)
@@ -88,7 +77,7 @@ def replay(settings: str, schedule: str, small: bool) -> None:
         raise click.UsageError(str(error)) from None
     failure, world = campaign.attempt(item, struck, is_traced=True)
     if failure and small:
-        failure = shrink(failure)
+        failure = campaign.shrink(failure)
         _, world = campaign.attempt(failure.script, failure.faults, is_traced=True)
         click.echo(failure.command)
     for line in world.trace or ():
@@ -99,24 +88,5 @@ def replay(settings: str, schedule: str, small: bool) -> None:
     if failure:
         click.echo(f"broken: {failure.message}")
         raise SystemExit(1)
-    click.echo("every promise held; places passed: " + _counts(world.places()))
-
-
-def _counts(places: dict[str, int]) -> str:
-    return ", ".join(f"{place} {count}" for place, count in places.items() if count)
-
-
-@cli.command()
-@click.argument("first", type=int)
-@click.option("--count", default=1, show_default=True)
-def seed(first: int, count: int) -> None:
-    """Run the random schedules of COUNT seeds from FIRST on, say what they are."""
-    total = campaign.Result()
-    for number in range(first, first + count):
-        item, struck = explore.random_schedule(number)
-        failure, _ = campaign.attempt(item, struck)
-        verdict = failure.message if failure else "held"
-        click.echo(f'{number}: "{item}" "{faults.text(struck)}": {verdict}')
-        if failure:
-            total.failures.append(failure)
-    _tell(Console(), total)
+    passed = (f"{place} {count}" for place, count in world.places().items() if count)
+    click.echo("every promise held; places passed: " + ", ".join(passed))

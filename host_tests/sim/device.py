@@ -43,6 +43,10 @@ _LONGEST_NAP_MS = 6 * 3_600_000
 OPTIONS = (errors, journal, opening, queueing, v5)
 
 
+class HandlerError(Exception):
+    """What a program's handler raises where a fault or the program says so."""
+
+
 class Taking:
     """Tells the link when the client takes a packet from its buffer, which reads many at once."""
 
@@ -86,7 +90,7 @@ class Watched(Taking):
 
     @property
     def on_message(self) -> Callable | None:
-        return self.__hand_over if self.__handler or self.__handler is None else None
+        return self.__hand_over
 
     @on_message.setter
     def on_message(self, handler: Callable | None) -> None:
@@ -99,6 +103,10 @@ class Watched(Taking):
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         self.refusal = 0
         try:
+            struck = self.__world.handler.step()
+            if struck:
+                self.__world.strike(struck, None)
+                raise HandlerError
             if self.__handler:
                 self.__as_program(self.__handler, message)
         except Exception:
@@ -211,26 +219,23 @@ class Watched(Taking):
 
     def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
         self.__is_clean = clean_session
-        try:
-            is_present = self.__closing(super().connect, clean_session, stream)
-        except MQTTError as error:
-            if error.code != BUSY and self.is_connected:
-                self.__rules.fail("connection", f"connect() raised {error!r} and is connected")
-            self.__on_called(error)
-            raise
-        self.__on_called(None)
-        return bool(is_present)
+        return self.__opening(super().connect, clean_session, stream)
 
     def reconnect(self, timeout_ms: int = 0) -> bool:
         if self.is_connected:
             return bool(super().reconnect(timeout_ms))  # which does nothing
+        return self.__opening(super().reconnect, timeout_ms)
+
+    def __opening(self, call: Callable, *args: Any) -> bool:
         try:
-            is_connected = self.__closing(super().reconnect, timeout_ms)
+            answer = self.__closing(call, *args)
         except MQTTError as error:
+            if error.code != BUSY and self.is_connected:
+                self.__rules.fail("connection", f"{call.__name__}() raised {error!r} and is open")
             self.__on_called(error)
             raise
         self.__on_called(None)
-        return bool(is_connected)
+        return bool(answer)
 
     def disconnect(self) -> None:
         self.__closing(super().disconnect)
@@ -349,7 +354,7 @@ class Device:
         rules.outgoing.window = window
         rules.incoming.most_held = options.get("max_awaiting_rel", 65535)
         rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
-        rules.record.is_forgetful = self.store_kind == "ram"
+        rules.is_forgetful = self.store_kind == "ram"
         rules.incoming.buffer_bytes = options.get("buffer_size", 256)
         named = frozenset(options) & {"overflow", "mqueue_store_qos0", "ordered"}
         make = watched(options.get("level", 3), named)

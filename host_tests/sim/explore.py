@@ -28,14 +28,14 @@ _CALLS = ("",) * 16 + tuple(INSIDE)
 _TORN = 2  # variants of each way in which a flash operation is torn
 
 
-def single_scripts(longest: int = 6, widest: int = 4) -> Iterator[Script]:
-    """Up to `longest` messages of one QoS, either way, with every window up to `widest`.
+def single_scripts(longest: int = 6) -> Iterator[Script]:
+    """Up to `longest` messages of one QoS, either way, with every window up to 4.
 
     A window wider than the messages are many changes nothing and is left out.
     """
     for qos in "012":
         for count in range(1, longest + 1):
-            for window in range(1, min(count, widest) + 1):
+            for window in range(1, min(count, 4) + 1):
                 if qos == "0" and window > 1:
                     break  # QoS 0 knows no window
                 yield Script(up=qos * count, window=window)
@@ -205,11 +205,22 @@ def random_schedule(seed: int) -> Schedule:
         fault = _random_fault(rng, script)
         faults[fault.place, fault.at] = fault
     if rng.random() < 0.25:
-        script = _at_level_5(rng, script)
+        script = replace(
+            script,
+            level=5,
+            receive=rng.choice((0, 0, 1, 2)),
+            most=rng.choice((0, 0, 0, 60)),
+            aliases=rng.choice((0, 0, 1)),
+            expiry=rng.choice((0, 0, 5, 600)),
+            alive=rng.choice((0, 0, 20)),
+            talk=rng.random() < 0.4,
+        )
     if script.store == "journal" and rng.random() < 0.5:
         for _ in range(rng.choice((1, 1, 2, 3))):
-            fault = _random_load(rng, script)
-            faults[fault.place, fault.at] = fault
+            # Opening a journal reads all of its blocks, and each record is read back.
+            reach = 2 * script.blocks + 4 * (len(script.up) + len(script.down))
+            at = rng.randrange(reach)
+            faults["load", at] = Fault("load", at, "fail", rng.choice((1, 1, 2, 3, 5, 9, 40)))
     kinds = {fault.kind for fault in faults.values()}
     if kinds & {"lose", "late"}:
         # Such brokers need a client that asks again by itself.
@@ -220,19 +231,6 @@ def random_schedule(seed: int) -> Schedule:
     return script, tuple(faults.values())
 
 
-def _at_level_5(rng: random.Random, script: Script) -> Script:
-    return replace(
-        script,
-        level=5,
-        receive=rng.choice((0, 0, 1, 2)),
-        most=rng.choice((0, 0, 0, 60)),
-        aliases=rng.choice((0, 0, 1)),
-        expiry=rng.choice((0, 0, 5, 600)),
-        alive=rng.choice((0, 0, 20)),
-        talk=rng.random() < 0.4,
-    )
-
-
 def _random_fault(rng: random.Random, script: Script) -> Fault:
     place = rng.choice(("up", "up", "up", "down", "down", *_PLACES))
     messages = len(script.up) + len(script.down)
@@ -240,9 +238,7 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place in ("up", "down", "read"):
         reach = 30 + messages * (14 + script.size)
     fault = rng.choice(_KINDS[place])._replace(at=rng.randrange(reach + 2))
-    if fault.kind == "jump":
-        return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
-    if fault.kind in ("stall", "late", "jam"):
+    if fault.kind in ("jump", "stall", "late", "jam"):
         return fault._replace(value=rng.choice((1, 7, 900, fault.value)))
     if fault.kind == "away":
         days = rng.choice((0.01, 1, 6.3, 8, 12.5, 20))
@@ -256,12 +252,6 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     if place == "flash":
         return fault._replace(value=rng.randrange(100))
     return fault
-
-
-def _random_load(rng: random.Random, script: Script) -> Fault:
-    # Opening a journal reads all of its blocks, and each record is read back.
-    reach = 2 * script.blocks + 4 * (len(script.up) + len(script.down))
-    return Fault("load", rng.randrange(reach), "fail", rng.choice((1, 1, 2, 3, 5, 9, 40)))
 
 
 def _random_script(rng: random.Random) -> Script:

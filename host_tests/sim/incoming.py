@@ -4,10 +4,12 @@ Handed over once at QoS 2, at least once at QoS 1, in order; acknowledged after 
 handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 from host_tests.standin import packets as p
 
 from .network import Link
-from .record import Record
 
 _SLACK_MS = 1000
 _MUST = 1  # be handed over
@@ -15,42 +17,38 @@ _MAY = 2
 _MUST_NOT = 3
 
 
+@dataclass(slots=True, eq=False)
 class Message:
     """One message on its way to the program."""
 
-    __slots__ = ("number", "key", "qos", "handled", "has_pubrec", "may_repeat",
-                 "is_oversize", "is_forgotten", "held_at")  # fmt: skip
-
-    def __init__(self, number: int, key: bytes, qos: int):
-        self.number = number
-        self.key = key
-        self.qos = qos
-        self.handled = 0
-        self.has_pubrec = False  # the client sent it, since it was handed over last
-        self.may_repeat = False  # a reset fell between its handler and the barrier
-        self.is_oversize = False  # larger than the client's buffer
-        self.is_forgotten = False  # with the session of the broker
-        self.held_at = 0  # ms of the device's clock, when its handler returned
+    number: int
+    key: bytes
+    qos: int
+    handled: int = 0
+    has_pubrec: bool = False  # the client sent it, since it was handed over last
+    may_repeat: bool = False  # a reset fell between its handler and the barrier
+    is_oversize: bool = False  # larger than the client's buffer
+    is_forgotten: bool = False  # with the session of the broker
+    held_at: int = 0  # ms of the device's clock, when its handler returned
 
     def __str__(self) -> str:
         return f"received message {self.number} (QoS {self.qos})"
 
 
+@dataclass(eq=False)
 class Arrival:
     """One PUBLISH or PUBREL that the client has read and has to answer."""
 
-    __slots__ = ("message", "packet_id", "dup", "duty", "is_handled", "is_excused", "was_unsure",
-                 "refusal")  # fmt: skip
+    message: Message | None
+    packet_id: int
+    dup: bool
+    duty: int
+    was_unsure: bool = False  # whether its id was held, when it came
+    refusal: int = 0  # the reason for which the program refused it
 
-    def __init__(self, message: Message | None, packet_id: int, dup: bool, duty: int):
-        self.message = message
-        self.packet_id = packet_id
-        self.dup = dup
-        self.duty = duty
-        self.is_handled = duty == _MUST_NOT
-        self.is_excused = duty == _MAY
-        self.was_unsure = False  # whether its id was held, when it came
-        self.refusal = 0  # the reason for which the program refused it
+    def __post_init__(self) -> None:
+        self.is_handled = self.duty == _MUST_NOT
+        self.is_excused = self.duty == _MAY
 
 
 class Incoming:
@@ -58,8 +56,8 @@ class Incoming:
 
     `buffer_bytes`, `most_held` and `held_ms` are settings of the client."""
 
-    def __init__(self, record: Record):
-        self._record = record
+    def __init__(self, rules: Any):
+        self._rules = rules
         self.buffer_bytes = 65535
         self.most_held = 65535
         self.held_ms = 300_000
@@ -67,7 +65,7 @@ class Incoming:
         self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
         self._unsure: set[int] = set()  # whether these are held, since a reset
         self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
-        self._unrecorded: set[int] = set()  # of the session before, until it is recorded
+        self.unrecorded: set[int] = set()  # of the session before, until it is recorded
         # Of a session that is over, or so it looked before a reset: a place may be taken for as
         # long as an id is held.
         self.may_hold_old_ids = False
@@ -75,7 +73,6 @@ class Incoming:
         self._newest = [-1, -1, -1]
 
     def on_sent(self, key: bytes, qos: int) -> None:
-        """The broker has a message for the client."""
         if key in self.messages:
             raise ValueError(f"simulated messages must differ: {key!r} was sent before")
         self.messages[key] = Message(len(self.messages), key, qos)
@@ -83,9 +80,8 @@ class Incoming:
     # --- what the client reads ------------------------------------------------------
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH was read."""
         self._check_current()
-        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
+        qos, packet_id, topic, payload = p.publish_fields(packet, self._rules.level)
         message = self.messages[topic + b"\0" + payload]
         message.is_oversize = len(packet) - p.body_start(packet) > self.buffer_bytes
         duty = self._duty(link, message, packet_id)
@@ -96,7 +92,7 @@ class Incoming:
             link.notes.owed[p.PUBACK if qos == 1 else p.PUBREC].append(arrival)
         if qos == 2 and duty == _MUST_NOT:
             if packet_id not in self._held:
-                message.held_at = self._record.device_ms()
+                message.held_at = self._rules.device_ms()
                 self._held[packet_id] = message
 
     def _duty(self, link: Link, message: Message, packet_id: int) -> int:
@@ -118,7 +114,7 @@ class Incoming:
         message = self._held.get(packet_id)
         if not message:
             return
-        over_ms = self._record.device_ms() - message.held_at - self.held_ms
+        over_ms = self._rules.device_ms() - message.held_at - self.held_ms
         if over_ms >= 0:
             message.may_repeat = True
             del self._held[packet_id]
@@ -126,7 +122,6 @@ class Incoming:
                 self._unsure.add(packet_id)
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL was read."""
         self._check_current()
         packet_id = p.read_id(packet)
         self._held.pop(packet_id, None)
@@ -137,24 +132,22 @@ class Incoming:
     # --- what the program sees ------------------------------------------------------
 
     def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
-        """The handler is about to be called with this message."""
-        record = self._record
+        rules = self._rules
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
-            record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
         assert now.message
         read = now.message.key, now.message.qos, now.dup, now.packet_id
         if read != (key, qos, dup, packet_id):
-            record.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
+            rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
         message = now.message
         if message.number < self._newest[qos] and not message.handled and not now.dup:
-            record.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
+            rules.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
         self._newest[qos] = max(self._newest[qos], message.number)
         if qos == 2 and message.handled and not message.may_repeat:
-            record.fail("MQTT-4.3.3-10", f"{message} is handed over again")
+            rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
     def on_handled(self) -> None:
-        """The handler returned."""
         now = self._current
         assert now and now.message
         now.is_handled = True
@@ -164,7 +157,7 @@ class Incoming:
         if now.message.qos == 2:
             self._unsure.discard(now.packet_id)
             self._held[now.packet_id] = now.message
-            now.message.held_at = self._record.device_ms()
+            now.message.held_at = self._rules.device_ms()
 
     def on_declined(self, reason: int) -> None:
         """The handler refused the message: the answer says why, and its id is free."""
@@ -182,10 +175,9 @@ class Incoming:
     # --- what the client sends ------------------------------------------------------
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP goes out."""
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
-        record = self._record
+        rules = self._rules
         name = p.NAMES[kind]
         owed = link.notes.owed[kind]
         while owed:
@@ -194,16 +186,16 @@ class Incoming:
                 break
             if not arrival.is_excused:
                 rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-                record.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
+                rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
-            record.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
+            rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
         if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
-            record.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+            rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if p.reason_of(packet) != arrival.refusal and kind != p.PUBCOMP:
-            record.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
+            rules.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
-            if not arrival.is_handled and self._record.secret_losses:
+            if not arrival.is_handled and self._rules.secret_losses:
                 arrival.message.is_forgotten = True  # taken for a repetition
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
@@ -224,23 +216,23 @@ class Incoming:
         for kind, owed in link.notes.owed.items():
             for arrival in owed:
                 if not arrival.is_excused:
-                    record = self._record
-                    record.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
+                    rules = self._rules
+                    rules.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
 
     def _check_current(self) -> None:
         now = self._current
         if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
-            self._record.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
+            self._rules.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
 
     # --- the rest -------------------------------------------------------------------
 
     def on_reset(self) -> None:
         """What was handed over and not yet acknowledged may come again."""
         self._current = None
-        self._unsure |= self._closing | self._unrecorded
-        self.may_hold_old_ids |= bool(self._unrecorded)
+        self._unsure |= self._closing | self.unrecorded
+        self.may_hold_old_ids |= bool(self.unrecorded)
         self._closing.clear()
-        is_forgetful = self._record.is_forgetful
+        is_forgetful = self._rules.is_forgetful
         for packet_id, message in list(self._held.items()):
             if is_forgetful or not message.has_pubrec:
                 message.may_repeat = True
@@ -262,27 +254,17 @@ class Incoming:
 
     def on_new_session(self) -> None:
         """The client knows that the broker's ids begin anew, once that is recorded."""
-        self._unrecorded = set(self._held) | self._unsure | self._closing
+        self.unrecorded = set(self._held) | self._unsure | self._closing
         self._held.clear()
         self._unsure.clear()
         self._closing.clear()
 
-    def is_unrecorded(self) -> bool:
-        """Might a reset bring back what was held in the session before?"""
-        return bool(self._unrecorded)
-
-    def on_recorded(self) -> None:
-        """The new session is recorded."""
-        self._unrecorded.clear()
-
     def on_forgotten(self, key: bytes) -> None:
-        """The broker forgot this message with its session."""
         self.messages[key].is_forgotten = True
 
     def check_end(self) -> None:
-        """Nothing that the broker had is missing."""
         for message in self.messages.values():
             if message.is_forgotten or message.is_oversize:
                 continue
             if message.qos and not message.handled:
-                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

@@ -20,14 +20,6 @@ class DeviceReset(BaseException):
 class Link:
     """A connection of `world`; closed by either side, or by a fault."""
 
-    __slots__ = (
-        "world", "number", "is_closed", "is_torn", "is_deaf", "is_mute", "up_stalled_until",
-        "down_stalled_until", "jam_until", "was_jammed", "arrivals", "said", "to_skip", "ends",
-        "read_bytes", "pushed_bytes", "last_up", "last_down", "ready", "heard", "notes",
-        "is_dropped", "most_up", "is_paused", "is_busy", "blocked_at", "freed_at", "took_at",
-        "in_transit", "is_distrusted", "level", "aliases", "taken_bytes",
-    )  # fmt: skip
-
     def __init__(self, world: Any, number: int):
         self.world = world
         self.number = number
@@ -60,11 +52,11 @@ class Link:
     # --- the client's side ----------------------------------------------------------
 
     def setblocking(self, *_: Any) -> None:
-        """Sockets have it; nothing blocks here anyway."""
+        pass
 
     setsockopt = connect = setblocking
 
-    def readinto(self, buf: bytearray, n: int | None = None) -> int | None:
+    def readinto(self, buf: bytearray, n: int) -> int | None:
         """-> bytes read, None when there is nothing, 0 at the end of the stream."""
         world = self.world
         if world.is_dead:
@@ -74,7 +66,7 @@ class Link:
         if not self.arrived():
             return 0 if self.is_at_end() else None
         ready = self.ready
-        n = min(len(buf) if n is None else n, len(ready))
+        n = min(n, len(ready))
         counter = world.read
         if counter.count + n > counter.next:
             n = counter.next - counter.count
@@ -117,9 +109,7 @@ class Link:
         """Bytes of the broker that the client has not read yet."""
         return self.pushed_bytes - self.read_bytes
 
-    def write(
-        self, buf: bytes | bytearray, off: int | None = None, n: int | None = None
-    ) -> int | None:
+    def write(self, buf: bytes | bytearray, off: int, n: int) -> int | None:
         """-> bytes taken, None when there is no room."""
         world = self.world
         if world.is_dead:
@@ -129,12 +119,10 @@ class Link:
         room = 0 if self.jam_until > world.now else self._room()
         if not room and not self.is_torn:
             self.was_jammed = True
-            if n and not self.to_skip:
-                world.rules.outgoing.on_no_room(self, bytes(buf[off or 0 : (off or 0) + n]))
+            if not self.to_skip:
+                world.rules.outgoing.on_no_room(self, bytes(buf[off : off + n]))
             return self._block(None)
-        if n is None:
-            off, n = 0, len(buf) if off is None else off
-        data = bytes(buf[off or 0 : (off or 0) + n])
+        data = bytes(buf[off : off + n])
         # What the client wanted to send counts as sent, whatever becomes of it.
         world.rules.on_write(self, data[self.to_skip :])
         self.to_skip = 0
@@ -203,21 +191,18 @@ class Link:
         kind = fault.kind
         if kind == "reset":
             raise DeviceReset
-        if kind == "split":
-            return n or None
         if kind == "jam":
             self.jam_until = world.now + fault.value
             self.was_jammed = True
-            return n or None
-        if kind == "narrow":
+        elif kind == "narrow":
             self.most_up = fault.value
-            return n or None
-        if kind == "stall":
+        elif kind == "stall":
             self.up_stalled_until = world.now + fault.value
-            rest = self._send(data[n:])
-            return n + (rest or 0)
-        self._break(fault)
-        return len(data)
+            return n + (self._send(data[n:]) or 0)
+        elif kind != "split":
+            self._break(fault)
+            return len(data)
+        return n or None
 
     def close(self) -> None:
         """The client gives the connection up; the broker hears of it if it can."""
@@ -231,7 +216,6 @@ class Link:
     # --- the broker's side ----------------------------------------------------------
 
     def push(self, packet: bytes) -> None:
-        """A packet from the broker."""
         if self.is_mute or self.is_dropped:
             return
         self.pushed_bytes += len(packet)
@@ -259,7 +243,6 @@ class Link:
         self._arrive(packet)
 
     def drop(self) -> None:
-        """The broker closes the connection."""
         if not self.is_dropped:
             self.is_dropped = True
             if not self.is_mute:

@@ -5,57 +5,50 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 §4.3 and §4.6.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 from host_tests.standin import packets as p
 
 from .faults import NEVER
 from .network import Link
-from .record import Record
 
 _SLACK_MS = 1000  # timers need not be looked at more often
 
 
+@dataclass(slots=True, eq=False)
 class Flow:
     """One message on its way out."""
 
-    __slots__ = (
-        "number", "key", "qos", "packet_id", "is_accepted", "is_promised", "was_online",
-        "may_be_sent", "is_sent", "link", "has_pubrec", "may_have_pubrec",
-        "is_pubrec_new", "is_released", "rel_link", "done_life", "drop_life", "delivered",
-        "life", "expires_ms", "pubrec_number", "was_sent",
-        "pubrec_link", "pubrecs", "is_in_doubt", "was_chosen",
-        "done_at", "age", "refusal",
-    )  # fmt: skip
-
-    def __init__(self, number: int, key: bytes, qos: int):
-        self.number = number
-        self.key = key
-        self.qos = qos
-        self.packet_id = 0
-        self.is_accepted = False  # publish() returned
-        self.is_promised = False  # and the store was given the time to keep it
-        self.was_online = False  # a connection was open while it was there
-        self.may_be_sent = False  # for all that the device knows after a reset
-        self.is_sent = False  # in this session
-        self.was_sent = False  # in any
-        self.is_in_doubt = False  # the write that was to send it raised an error
-        self.was_chosen = False  # its turn had come, but the stream had no room
-        self.link: Link | None = None  # where its PUBLISH went out last
-        self.has_pubrec = False  # the client has read it
-        self.may_have_pubrec = False  # it had, before a reset
-        self.is_pubrec_new = False  # and has not answered it yet
-        self.pubrecs = 0  # read on pubrec_link and not answered each by a PUBREL
-        self.pubrec_link: Link | None = None  # where it was read
-        self.pubrec_number = 0  # in the order in which the PUBRECs to be answered were read
-        self.is_released = False  # PUBREL went out
-        self.rel_link: Link | None = None
-        self.done_life = -1  # the boot that read the last acknowledgement
-        self.done_at = 0
-        self.drop_life = -1  # the boot that gave it up
-        self.delivered = 0
-        self.life = 0  # the boot that accepted it
-        self.age = 0  # seconds that it may wait, 0: any number
-        self.refusal = 0  # the reason for which the broker did not take it
-        self.expires_ms = NEVER  # by the device's clock, while it waits in that boot
+    number: int
+    key: bytes
+    qos: int
+    packet_id: int = 0
+    is_accepted: bool = False  # publish() returned
+    is_promised: bool = False  # and the store was given the time to keep it
+    was_online: bool = False  # a connection was open while it was there
+    may_be_sent: bool = False  # for all that the device knows after a reset
+    is_sent: bool = False  # in this session
+    was_sent: bool = False  # in any
+    is_in_doubt: bool = False  # the write that was to send it raised an error
+    was_chosen: bool = False  # its turn had come, but the stream had no room
+    link: Link | None = None  # where its PUBLISH went out last
+    has_pubrec: bool = False  # the client has read it
+    may_have_pubrec: bool = False  # it had, before a reset
+    is_pubrec_new: bool = False  # and has not answered it yet
+    pubrecs: int = 0  # read on pubrec_link and not answered each by a PUBREL
+    pubrec_link: Link | None = None  # where it was read
+    pubrec_number: int = 0  # in the order in which the PUBRECs to be answered were read
+    is_released: bool = False  # PUBREL went out
+    rel_link: Link | None = None
+    done_life: int = -1  # the boot that read the last acknowledgement
+    done_at: int = 0
+    drop_life: int = -1  # the boot that gave it up
+    delivered: int = 0
+    life: int = 0  # the boot that accepted it
+    age: int = 0  # seconds that it may wait, 0: any number
+    refusal: int = 0  # the reason for which the broker did not take it
+    expires_ms: int = NEVER  # by the device's clock, while it waits in that boot
 
     def __str__(self) -> str:
         return f"message {self.number} (QoS {self.qos}, id {self.packet_id})"
@@ -64,8 +57,8 @@ class Flow:
 class Outgoing:
     """Judges the client's PUBLISHes and PUBRELs.  `window`, `is_ordered`: its settings."""
 
-    def __init__(self, record: Record):
-        self._record = record
+    def __init__(self, rules: Any):
+        self._rules = rules
         self.window = 65535
         self.is_ordered = False
         self.has_limits = False  # the broker takes packets of some bytes only
@@ -91,18 +84,17 @@ class Outgoing:
         self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
         # What of the session before a new one was under way, until that is recorded, and whether
         # its PUBREC had come.
-        self._unrecorded: list[tuple[Flow, bool]] = []
+        self.unrecorded: list[tuple[Flow, bool]] = []
 
     # --- what the program does ------------------------------------------------------
 
     def on_accepting(self, key: bytes, qos: int, is_online: bool, max_age: int | None = 0) -> Flow:
-        """publish() was called."""
         if key in self.flows:
             raise ValueError(f"simulated messages must differ: {key!r} was published before")
         self._newest += 1
         flow = self.flows[key] = Flow(self._newest, key, qos)
         flow.was_online = is_online
-        flow.life = self._record.life
+        flow.life = self._rules.life
         if max_age:
             flow.age = max_age
             self._aging.append(flow)
@@ -112,7 +104,7 @@ class Outgoing:
         """publish() returned; a deferred store keeps the message from the next poll() on."""
         flow.is_accepted = True
         if flow.age:
-            flow.expires_ms = self._record.device_ms() + 1000 * flow.age
+            flow.expires_ms = self._rules.device_ms() + 1000 * flow.age
         if not flow.is_sent and flow.number < self._newest:
             self._newest += 1  # a hook published others meanwhile
             flow.number = self._newest
@@ -122,7 +114,7 @@ class Outgoing:
             flow.is_promised = True
         if flow.qos:
             if not packet_id or flow.packet_id not in (0, packet_id):
-                self._record.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
+                self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
             self._name(flow, packet_id)
 
     def on_kept(self) -> None:
@@ -138,27 +130,27 @@ class Outgoing:
         connection may have broken while it was sent, and behind a reset, if the flash kept it
         and could not say so."""
         if may_be_kept and not flow.is_sent:
-            flow.drop_life = self._record.life
+            flow.drop_life = self._rules.life
         elif not flow.is_sent:
             del self.flows[flow.key]
             if flow in self._aging:
                 self._aging.remove(flow)
         elif flow.qos or is_to_be_tried_again:
-            self._record.fail("publish", f"raised, but {flow} was sent")
+            self._rules.fail("publish", f"raised, but {flow} was sent")
 
     def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool, reason: int) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
         if self._was_refused(packet_id, reason):
             return
         if 0x80 <= reason <= 0xFF and not self.has_limits:
-            self._record.fail("overflow", f"id {packet_id} is given up for {reason:#x}")
+            self._rules.fail("overflow", f"id {packet_id} is given up for {reason:#x}")
         flow = self._find_waiting(packet_id, is_old)
         if is_old and not self._is_old(flow):
-            self._record.fail("max_age", f"{flow} is given up before its time")
+            self._rules.fail("max_age", f"{flow} is given up before its time")
         # After a reset what is beyond the window waits, though it may have been sent.
         if flow in self._in_flight and not is_clean and not flow.may_be_sent:
-            self._record.fail("overflow", f"{flow} was in flight and is given up")
-        flow.drop_life = self._record.life
+            self._rules.fail("overflow", f"{flow} was in flight and is given up")
+        flow.drop_life = self._rules.life
         if flow in self._in_flight:
             self._in_flight.remove(flow)
 
@@ -167,7 +159,7 @@ class Outgoing:
         for flow in self._refused:
             if flow.packet_id == packet_id and flow.refusal == reason:
                 self._refused.remove(flow)
-                flow.drop_life = self._record.life
+                flow.drop_life = self._rules.life
                 return True
         return False
 
@@ -175,15 +167,15 @@ class Outgoing:
         """poll() returned: the program knows what the broker refused."""
         if self._refused:
             flow = self._refused[0]
-            self._record.fail("MQTT-4.3.3-5", f"nobody is told that {flow} was refused")
+            self._rules.fail("MQTT-4.3.3-5", f"nobody is told that {flow} was refused")
 
     def _is_old(self, flow: Flow) -> bool:
-        record = self._record
-        return flow.life == record.life and record.device_ms() >= flow.expires_ms
+        rules = self._rules
+        return flow.life == rules.life and rules.device_ms() >= flow.expires_ms
 
     def _find_waiting(self, packet_id: int, is_old: bool) -> Flow:
         flow = self._by_id.get(packet_id)
-        if not flow or self._record.life in (flow.drop_life, flow.done_life):
+        if not flow or self._rules.life in (flow.drop_life, flow.done_life):
             # Of several at QoS 0, which have no id, the oldest; else one whose publish() a reset
             # ended, or one that has a new id in a new session and was not sent there so far.
             waiting = [
@@ -193,20 +185,20 @@ class Outgoing:
             ]
             old = [item for item in waiting if is_old and self._is_old(item)]
             flow = next(iter(old + waiting), None)
-            if flow and not flow.qos and flow.life != self._record.life:
+            if flow and not flow.qos and flow.life != self._rules.life:
                 self._doubtful_drops += 1
-        if flow is None or flow.drop_life == self._record.life:
-            self._record.fail("overflow", f"id {packet_id} is given up and does not exist")
+        if flow is None or flow.drop_life == self._rules.life:
+            self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
 
     def _may_wait(self, flow: Flow) -> bool:
-        if flow.is_sent or flow.drop_life == self._record.life or flow.was_chosen and not flow.qos:
+        if flow.is_sent or flow.drop_life == self._rules.life or flow.was_chosen and not flow.qos:
             return False
         return not flow.qos or not flow.is_accepted or not flow.packet_id
 
     def on_new_session(self) -> None:
         """The client knows that the broker has nothing: all in flight is to go out as new."""
-        life = self._record.life
+        life = self._rules.life
         for flow in self.flows.values():
             if not flow.qos:
                 continue  # it goes out once at most, whatever the session
@@ -214,7 +206,7 @@ class Outgoing:
             flow.was_chosen = False
             if flow.done_life == life or not (flow.is_sent or flow.may_be_sent):
                 continue
-            self._unrecorded.append((flow, flow.has_pubrec or flow.may_have_pubrec))
+            self.unrecorded.append((flow, flow.has_pubrec or flow.may_have_pubrec))
             flow.may_be_sent = False
             flow.is_sent = flow.is_released = flow.is_pubrec_new = False
             flow.has_pubrec = flow.may_have_pubrec = False
@@ -229,7 +221,7 @@ class Outgoing:
 
     def _bring_back(self) -> None:
         # That the session before is over may be forgotten.
-        for flow, had_pubrec in self._unrecorded:
+        for flow, had_pubrec in self.unrecorded:
             flow.may_be_sent = True
             flow.may_have_pubrec |= had_pubrec
 
@@ -237,35 +229,26 @@ class Outgoing:
         """publish() refused this message: may it be seen all the same?"""
         return key in self.flows
 
-    def is_unrecorded(self) -> bool:
-        """Might a reset bring back what was under way in the session before?"""
-        return bool(self._unrecorded)
-
-    def on_recorded(self) -> None:
-        """The new session is recorded."""
-        self._unrecorded.clear()
-
     def check_expired(self, what: str) -> None:
         """No message that is too old may still wait."""
         if not self._aging:
             return
-        life = self._record.life
+        life = self._rules.life
         self._aging = [
             flow
             for flow in self._aging
             if not (flow.was_sent or flow.was_chosen) and flow.drop_life < 0 and flow.life == life
         ]
-        now = self._record.device_ms()
+        now = self._rules.device_ms()
         for flow in self._aging:
             if flow.is_accepted and now >= flow.expires_ms + _SLACK_MS:
                 if not flow.qos and self._doubtful_drops:
                     self._doubtful_drops -= 1
                     flow.drop_life = life  # it was this one
                     continue
-                self._record.fail("max_age", f"{flow} is too old and {what}")
+                self._rules.fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
-        """A connection was accepted."""
         for flow in self.flows.values():
             flow.was_online = True
 
@@ -283,7 +266,7 @@ class Outgoing:
         self._doubtful_drops = 0
         self._aging.clear()
         self._refused.clear()
-        if self._record.is_forgetful:
+        if self._rules.is_forgetful:
             for flow in self.flows.values():
                 flow.is_promised = False
             self._in_flight.clear()
@@ -300,16 +283,15 @@ class Outgoing:
     # --- what the client sends ------------------------------------------------------
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH goes out."""
-        level = self._record.level
+        level = self._rules.level
         qos, packet_id, topic, payload = p.publish_fields(packet, level)
         if level == 5:
             properties = p.properties_of(packet)
             topic = self._named(link, topic, properties.get("topic_alias"))
         flow = self.flows.get(topic + b"\0" + payload)
-        if flow is None or flow.qos != qos or flow.drop_life == self._record.life:
+        if flow is None or flow.qos != qos or flow.drop_life == self._rules.life:
             text = p.describe(packet, level)
-            self._record.fail("publish", f"PUBLISH of what is no message: {text}")
+            self._rules.fail("publish", f"PUBLISH of what is no message: {text}")
         self._check_age(flow)
         if level == 5:
             self._check_expiry(flow, properties.get("message_expiry"))
@@ -320,7 +302,7 @@ class Outgoing:
             return
         self._check_repetition(flow, link, packet[0] & 8)
         if not packet_id or flow.packet_id not in (0, packet_id):
-            self._record.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
+            self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
         self._name(flow, packet_id)
         self._check_place(flow, link)
         self.newest_write.append(flow)
@@ -331,9 +313,9 @@ class Outgoing:
         self._enter(flow)
         under_way = sum(other.link is link for other in self._in_flight)
         if under_way > self.window:
-            self._record.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
+            self._rules.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
         if under_way > link.notes.most_sent:
-            self._record.fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
+            self._rules.fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
 
     def _named(self, link: Link, topic: bytes, alias: int | None) -> bytes:
         # The topic that an alias stands for on this connection.
@@ -341,58 +323,58 @@ class Outgoing:
         if alias is None:
             return topic
         if not 0 < alias <= notes.most_aliases:
-            self._record.fail("MQTT-3.2.2-17", f"topic alias {alias} of {notes.most_aliases}")
+            self._rules.fail("MQTT-3.2.2-17", f"topic alias {alias} of {notes.most_aliases}")
         if topic:
             notes.aliases[alias] = topic
         elif alias not in notes.aliases:
-            self._record.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
+            self._rules.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
         return topic or notes.aliases[alias]
 
     def _check_age(self, flow: Flow) -> None:
         # What never was on its way must not be too old.
-        if not (flow.was_sent or flow.was_chosen) and flow.life == self._record.life:
-            if self._record.device_ms() > flow.expires_ms + _SLACK_MS:
-                self._record.fail("max_age", f"{flow} is sent though it is too old")
+        if not (flow.was_sent or flow.was_chosen) and flow.life == self._rules.life:
+            if self._rules.device_ms() > flow.expires_ms + _SLACK_MS:
+                self._rules.fail("max_age", f"{flow} is sent though it is too old")
 
     def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
         # A message with an age limit says what is left of it, others say nothing.
-        if flow.life != self._record.life:
+        if flow.life != self._rules.life:
             return  # the age is not kept over a reset
         if (said_s is None) != (not flow.age):
-            self._record.fail("max_age", f"{flow} says that it is worth {said_s} s")
+            self._rules.fail("max_age", f"{flow} says that it is worth {said_s} s")
         if said_s is not None:
             left_s = float(flow.age)
             if flow.is_accepted:  # hooks inside publish() may have taken their time
-                left_s = max((flow.expires_ms - self._record.device_ms()) / 1000, 0)
+                left_s = max((flow.expires_ms - self._rules.device_ms()) / 1000, 0)
             # What waited for room says how much was left when it was chosen.
             most_s = flow.age if flow.was_chosen else left_s
             if not left_s - 2 < said_s < most_s + 2:
-                self._record.fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
+                self._rules.fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
 
     def _on_qos0(self, flow: Flow, packet: bytes) -> None:
         if packet[0] & 8:
-            self._record.fail("MQTT-4.3.1-1", f"DUP with {flow}")
+            self._rules.fail("MQTT-4.3.1-1", f"DUP with {flow}")
         if flow.is_sent:
-            self._record.fail("31-4.1-Q0", f"{flow} is sent a second time")
+            self._rules.fail("31-4.1-Q0", f"{flow} is sent a second time")
         if flow.number < self._last_qos0:
-            self._record.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
+            self._rules.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
         self._last_qos0 = flow.number
         flow.is_sent = flow.was_sent = True
 
     def _check_repetition(self, flow: Flow, link: Link, dup: int) -> None:
-        record = self._record
-        if record.level == 5 and flow.is_sent and flow.link is link and not flow.is_in_doubt:
-            record.fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
+        rules = self._rules
+        if rules.level == 5 and flow.is_sent and flow.link is link and not flow.is_in_doubt:
+            rules.fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
         if flow.is_released:
-            record.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
+            rules.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
         if flow.has_pubrec and not (flow.was_chosen and link.blocked_at >= 0):
-            record.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
-        if flow.done_life == record.life:
-            record.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
+            rules.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
+        if flow.done_life == rules.life:
+            rules.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
         if flow.is_sent and not dup and not flow.is_in_doubt:
-            record.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
+            rules.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
         if dup and not (flow.is_sent or flow.may_be_sent or flow.was_chosen):
-            record.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
+            rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
 
     def _name(self, flow: Flow, packet_id: int) -> None:
         flow.packet_id = packet_id
@@ -400,7 +382,7 @@ class Outgoing:
         self._unanswered.discard(packet_id)
         for other in self._in_flight:
             if other.packet_id == packet_id and other is not flow:
-                self._record.fail("31-2.4-ID", f"id of {other} is used for {flow}")
+                self._rules.fail("31-2.4-ID", f"id of {other} is used for {flow}")
 
     def _check_place(self, flow: Flow, link: Link) -> None:
         # A pass goes through what is in flight from the oldest on and skips nothing;
@@ -414,10 +396,10 @@ class Outgoing:
                 break
             if not other.has_pubrec:
                 if other.number > cursor and not other.may_have_pubrec:
-                    self._record.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
+                    self._rules.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
                 is_blocked = is_blocked or other.qos == 2
             elif not is_blocked and link not in (other.rel_link, other.pubrec_link):
-                self._record.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
+                self._rules.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
         notes.cursor = number
 
     def _enter(self, flow: Flow) -> None:
@@ -429,13 +411,13 @@ class Outgoing:
 
     def _was_chosen_before_done(self, flow: Flow, link: Link) -> bool:
         # The packet waited for room while its last acknowledgement came.
-        is_done = flow.done_life == self._record.life
+        is_done = flow.done_life == self._rules.life
         return is_done and 0 <= link.blocked_at <= flow.done_at
 
     def on_no_room(self, link: Link, packet: bytes) -> None:
         """The stream took nothing of a packet: the client may take it for sent."""
         if packet[0] & 0xF0 == 0x30:
-            _, _, topic, payload = p.publish_fields(packet, self._record.level)
+            _, _, topic, payload = p.publish_fields(packet, self._rules.level)
             if not topic:
                 topic = link.notes.aliases.get(p.properties_of(packet).get("topic_alias"), b"")
             flow = self.flows.get(topic + b"\0" + payload)
@@ -448,20 +430,19 @@ class Outgoing:
             flow.is_in_doubt = True
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL goes out."""
         packet_id = p.read_id(packet)
         if packet[0] & 0xF7 != 0x62:
-            self._record.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
+            self._rules.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
         flow = self._find(packet_id) or self._find_done(packet_id)
         if flow is None:
             flow = self._by_id.get(packet_id)
             if flow and self._was_chosen_before_done(flow, link):
                 return
             if packet_id not in link.notes.pubrecs | self._unanswered:
-                self._record.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
+                self._rules.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
-        if self._record.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
-            self._record.fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
+        if self._rules.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
+            self._rules.fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
         self._check_pubrel(flow, link, packet[0] & 8)
         flow.pubrecs = max(0, flow.pubrecs - 1)
         self.newest_write.append(flow)
@@ -474,17 +455,17 @@ class Outgoing:
         self._enter(flow)
 
     def _check_pubrel(self, flow: Flow, link: Link, dup: int) -> None:
-        record = self._record
+        rules = self._rules
         if not (flow.has_pubrec or flow.may_have_pubrec):
-            record.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
-        if record.level > 3:
+            rules.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
+        if rules.level > 3:
             if dup:
-                record.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {record.level}")
+                rules.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {rules.level}")
         elif flow.is_released and not dup and not flow.is_in_doubt:
-            record.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
+            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
         if dup and not flow.is_released and not flow.may_have_pubrec:
-            record.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
-        if record.level > 3:
+            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
+        if rules.level > 3:
             self._check_pubrec_order(flow)
             return
         if not flow.is_pubrec_new and flow.pubrecs and flow.pubrec_link is link:
@@ -498,14 +479,14 @@ class Outgoing:
             if other.qos < 2:
                 continue
             if not other.has_pubrec and not other.may_have_pubrec:
-                record.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
+                rules.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
             is_again = other.is_released and other.pubrec_number > flow.pubrec_number
             if (
                 other.is_pubrec_new
                 and not is_again
                 or (not flow.is_pubrec_new and other.number > cursor)
             ):
-                record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 
     def _check_pubrec_order(self, flow: Flow) -> None:
@@ -514,24 +495,22 @@ class Outgoing:
             return
         for other in self._in_flight:
             if other.is_pubrec_new and other.pubrec_number < flow.pubrec_number:
-                self._record.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                self._rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
 
     def on_control(self, link: Link, packet: bytes) -> None:
-        """SUBSCRIBE or UNSUBSCRIBE goes out."""
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         controls = link.notes.controls
         if not packet_id or self._find(packet_id):
-            self._record.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
-        is_again = self._record.level == 3 and controls.get(packet_id) == kind
+            self._rules.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
+        is_again = self._rules.level == 3 and controls.get(packet_id) == kind
         if bool(packet[0] & 8) != is_again:
-            self._record.fail("31-2.1-DUP", f"{p.NAMES[kind]} {packet_id}: DUP is wrong")
+            self._rules.fail("31-2.1-DUP", f"{p.NAMES[kind]} {packet_id}: DUP is wrong")
         controls[packet_id] = kind
 
     # --- what the client reads ------------------------------------------------------
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP was read."""
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         flow = self._find(packet_id)
@@ -539,8 +518,8 @@ class Outgoing:
         if reason > 0x7F and kind != p.PUBCOMP and flow:
             # MQTT-4.3.3-4, -9: the message is not taken, its flow ends here, its id is free.
             flow.refusal = reason
-            flow.done_life = self._record.life
-            flow.done_at = self._record.now
+            flow.done_life = self._rules.life
+            flow.done_at = self._rules.now
             self._in_flight.remove(flow)
             self._refused.append(flow)
         elif kind == p.PUBREC:
@@ -554,8 +533,8 @@ class Outgoing:
                 flow.pubrecs = 1 + (flow.pubrecs if flow.pubrec_link is link else 0)
                 flow.pubrec_link = link
         elif flow and (flow.qos == 1 if kind == p.PUBACK else flow.is_released):
-            flow.done_life = self._record.life
-            flow.done_at = self._record.now
+            flow.done_life = self._rules.life
+            flow.done_at = self._rules.now
             self._in_flight.remove(flow)
             if flow.is_pubrec_new:  # 31-3.5-PUBREC: it is answered all the same
                 link.notes.pubrecs.add(packet_id)
@@ -582,7 +561,7 @@ class Outgoing:
         if flow is None:
             return None
         ended = max(flow.done_life, flow.drop_life)
-        is_open = ended < self._record.life and (flow.may_have_pubrec or ended >= 0)
+        is_open = ended < self._rules.life and (flow.may_have_pubrec or ended >= 0)
         return flow if is_open else None
 
     # --- what the receivers see -----------------------------------------------------
@@ -591,34 +570,32 @@ class Outgoing:
         # An answer was lost, and the broker passes on what is released first.
         if self.has_denied:
             return True
-        return self.is_late and self._record.level > 3 and self._record.was_answer_lost()
+        return self.is_late and self._rules.level > 3 and self._rules.was_answer_lost()
 
     def on_delivered(self, key: bytes) -> None:
-        """The broker passes the message on."""
         flow = self.flows[key]
-        record = self._record
+        rules = self._rules
         flow.delivered += 1
         if flow.delivered == 1:
             # That it was given up before a reset may be forgotten.
-            is_back = 0 <= flow.drop_life < record.life
+            is_back = 0 <= flow.drop_life < rules.life
             if flow.number < self._first[flow.qos] and not (is_back or self._may_overtake()):
-                record.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
+                rules.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
             self._first[flow.qos] = flow.number
-        elif flow.qos != 1 and not record.sessions_lost:
-            record.fail("31-4.1-Q2", f"{flow} is passed on twice")
+        elif flow.qos != 1 and not rules.sessions_lost:
+            rules.fail("31-4.1-Q2", f"{flow} is passed on twice")
         if self.is_ordered and flow.number < self._last:
-            record.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
+            rules.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
         self._last = flow.number
 
     def revived(self) -> int:
         """Messages that were done before a reset; that need not have survived it."""
-        life = self._record.life
+        life = self._rules.life
         return sum(0 <= flow.done_life < life for flow in self.flows.values()) if life else 0
 
     def check_end(self) -> None:
-        """Nothing that was accepted is missing."""
         for flow in self.flows.values():
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue
-            if not (flow.qos == 2 and self.is_late and self._record.secret_losses):
-                self._record.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")
+            if not (flow.qos == 2 and self.is_late and self._rules.secret_losses):
+                self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

@@ -11,23 +11,24 @@ from typing import Any
 
 from host_tests.standin import packets as p
 
-from .faults import Fault, fault
+from .faults import NEVER, Fault, fault
 from .incoming import Incoming
 from .network import Link
-from .record import Record, Violation
+from .rules import Rules, Violation
 from .world import World
 
-BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
+_BREAKS = (("close", "up"), ("close", "down"), ("tear", "up"), ("tear", "down"), ("restart", "up"))
 _DELAYS = (("stall", "up"), ("stall", "down"), ("split", "up"), ("jam", "up"), ("narrow", "up"))
 _REACH = 600  # bytes from the start of a run in which faults strike
+RESETS = (("up", _REACH), ("read", _REACH), ("store", 200), ("flash", 100))
 
 
 class Program:
     """A random program, the same for the same seed."""
 
     _make_world = World
+    _rules: Any = Rules
     _topics: tuple[bytes, ...] = (b"d/1", b"d/2")  # of the broker's messages
-    _most_down = 24
     _down_qos: tuple[int, ...] = (1, 2)
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
@@ -36,11 +37,12 @@ class Program:
         self.faults = self._choose_faults()
         self.world = self._make_world(
             seed=seed,
-            faults=self.faults,
+            faults=self.faults.values(),
             latency_ms=dice.choice((1, 30)),
             serve=dice.choice((1, 4, 20)),
-            reuses_ids=dice.random() < 0.5,
+            reuse=dice.random() < 0.5,
             over=over,
+            rules=self._rules,
             is_traced=is_traced,
             **self._terms(),
         )
@@ -49,15 +51,27 @@ class Program:
         # What faults and world depend on.
         pass
 
-    def _choose_faults(self) -> tuple[Fault, ...]:
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
         # Some that end a connection, some that only delay; two at one place are left out.
-        found = {}
-        for kinds, most in ((BREAKS, 5), (_DELAYS, 3)):
+        found: dict[tuple[str, int], Fault] = {}
+        for kinds, most in ((_BREAKS, 5), (_DELAYS, 3)):
             for _ in range(self._dice.randint(0, most)):
                 kind, place = self._dice.choice(kinds)
                 at = self._dice.randint(20, _REACH)
                 found[place, at] = fault(kind, place, at)
-        return tuple(found.values())
+        return found
+
+    def _add_strikes(self, found: dict, strikes: Any, level: int, chance: float) -> None:
+        for kind, place, reach, least in strikes:
+            if level >= least and self._dice.random() < chance:
+                at = self._dice.randint(0, reach)
+                found[place, at] = fault(kind, place, at)
+
+    def _add_reset(self, found: dict, place: str, reach: int) -> None:
+        dice = self._dice
+        at = dice.randint(0, reach)
+        value = dice.choice((0, 1, 2, NEVER)) if place == "store" else dice.randrange(100)
+        found[place, at] = fault("reset", place, at, value)
 
     def _terms(self) -> dict[str, Any]:
         # What else the world is to be like.
@@ -65,7 +79,7 @@ class Program:
 
     def _have_sent(self) -> None:
         # The broker is to have messages, now and later.
-        self._down = self._dice.randint(1, self._most_down)
+        self._down = self._dice.randint(1, 24)
         for number in range(self._down):
             topic, qos = self._dice.choice(self._topics), self._dice.choice(self._down_qos)
             delay_ms = self._dice.choice((0, 0, self._dice.randint(0, 4000)))
@@ -93,8 +107,8 @@ def broken_promise(program: Any) -> Violation | None:
 class Handed(Incoming):
     """Judges what a program is handed as copies, and what is acknowledged when."""
 
-    def __init__(self, record: Record):
-        super().__init__(record)
+    def __init__(self, rules: Any):
+        super().__init__(rules)
         self._done: dict[bytes, int] = {}  # the how-manieth
         self._count = 0
         self._handed: Counter[bytes] = Counter()
@@ -102,54 +116,50 @@ class Handed(Incoming):
         self._answered: set[bytes] = set()
 
     def on_publish(self, link: Link, packet: bytes) -> None:
-        """PUBLISH was read."""
-        qos, packet_id, topic, payload = p.publish_fields(packet, self._record.level)
+        qos, packet_id, topic, payload = p.publish_fields(packet, self._rules.level)
         if qos:
             kind = p.PUBACK if qos == 1 else p.PUBREC
             link.notes.owed[kind].append((packet_id, topic + b"\0" + payload))
 
     def on_pubrel(self, link: Link, packet: bytes) -> None:
-        """PUBREL was read."""
+        pass
 
     def on_answer(self, link: Link, packet: bytes) -> None:
-        """PUBACK, PUBREC or PUBCOMP goes out."""
         kind, packet_id = packet[0] >> 4, p.read_id(packet)
         if kind == p.PUBCOMP:
             return
         owed = link.notes.owed[kind]
         k = self._find_answered(owed, packet_id)
-        if k < 0 and self._record.secret_losses:  # its id seems to be held
+        if k < 0 and self._rules.secret_losses:  # its id seems to be held
             k = next((k for k, one in enumerate(owed) if one[0] == packet_id), -1)
         if k < 0:
             rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-            self._record.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
+            self._rules.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
         key = owed.pop(k)[1]
         self._answered.add(key)
-        if key not in self._done and self._record.secret_losses:
+        if key not in self._done and self._rules.secret_losses:
             self.messages[key].is_forgotten = True  # taken for a repetition
         elif key not in self._done:
-            self._record.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
+            self._rules.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
 
     def _find_answered(self, owed: list[tuple[int, bytes]], packet_id: int) -> int:
         # -> the place of what this answers, -1 if it is not its turn.
         return 0 if owed and owed[0][0] == packet_id else -1
 
     def on_handed(self, topic: bytes, payload: bytes) -> None:
-        """The program begins with this message."""
         key = topic + b"\0" + payload
         if key not in self.messages:
-            self._record.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
+            self._rules.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
         self._handed[key] += 1
         self._done.pop(key, None)
         if self.messages[key].qos == 2 and self._handed[key] > 1 + self._left[key]:
-            self._record.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            self._rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
 
     def on_left(self, topic: bytes, payload: bytes) -> None:
         """The program left it without being done."""
         self._left[topic + b"\0" + payload] += 1
 
     def on_done(self, topic: bytes, payload: bytes) -> None:
-        """The program is done with it."""
         self._count += 1
         self._done[topic + b"\0" + payload] = self._count
 
@@ -164,7 +174,6 @@ class Handed(Incoming):
         self._left.update(self._handed - self._left)
 
     def check_end(self) -> None:
-        """Nothing that the broker had is missing."""
         for key, message in self.messages.items():
             if message.qos and key not in self._done and not message.is_forgotten:
-                self._record.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

@@ -5,6 +5,7 @@ is handed, and resets; `outgoing` and `incoming` judge the two directions.  The 
 the messages are those of the requirements that the project answers for.
 """
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from host_tests.standin import packets as p
@@ -12,20 +13,21 @@ from host_tests.standin import packets as p
 from .incoming import Incoming
 from .network import Link
 from .outgoing import Outgoing
-from .record import Record
 
 _OUT_OF_PLACE = p.disconnect(0x82)
 _QOS0 = 0x30  # PUBLISH, the one packet for which nothing has to be recorded
 
 
+class Violation(BaseException):
+    """A broken promise: `rule` is its id, the text says what was seen."""
+
+    def __init__(self, rule: str, text: str):
+        super().__init__(f"{rule}: {text}")
+        self.rule = rule
+
+
 class Notes:
     """What the rules remember about one connection."""
-
-    __slots__ = (
-        "cursor", "rel_cursor", "wrote_at", "has_connect", "is_online", "owed", "pubrecs",
-        "controls", "is_starved", "is_clean",
-        "most_sent", "most_bytes", "keepalive_ms", "aliases", "most_aliases", "is_broken",
-    )  # fmt: skip
 
     def __init__(self, now: int, keepalive_ms: int):
         self.keepalive_ms = keepalive_ms
@@ -45,19 +47,27 @@ class Notes:
 
 
 class Rules:
-    """The watch over one run."""
+    """The watch over one run; `silence` that a client may keep, as a part of the keep alive."""
 
-    _make_incoming = Incoming
-    _make_outgoing = Outgoing
-    silence = 1.0  # as a part of the keep alive
-
-    def __init__(self, world: Any):
+    def __init__(
+        self,
+        world: Any,
+        outgoing: type[Outgoing] = Outgoing,
+        incoming: Callable[[Any], Any] = Incoming,
+        silence: float = 1.0,
+    ):
         self._world = world
+        self.silence = silence
         self.keepalive_ms = 0
         self.stuck_ms = 10_000  # for which a stream may take nothing: connect_timeout
-        self.record = record = Record(world)
-        self.outgoing = self._make_outgoing(record)
-        self.incoming = self._make_incoming(record)
+        self.violation: Violation | None = None
+        self.level = 3  # that the client speaks
+        self.life = 0  # counts the boots
+        self.sessions_lost = 0  # by the broker, for whatever reason
+        self.secret_losses = 0  # of these what the client could not know
+        self.is_forgetful = False  # a reset takes all, the store is RAM
+        self.outgoing = outgoing(self)
+        self.incoming = incoming(self)
         self.closers = 0  # calls under way in which the client may close a connection
         self.is_ending = False  # it may have recorded that a clean session begins
         # The session of the last connection; None: whether that is recorded, nobody knows.
@@ -87,18 +97,37 @@ class Rules:
             p.AUTH: self._on_auth,
         }
 
+    @property
+    def now(self) -> int:
+        """Milliseconds since the run began."""
+        return int(self._world.now)
+
+    def device_ms(self) -> int:
+        """Milliseconds by the device's clock, which faults may put forward."""
+        return int(self._world.clock.device_ms())
+
+    def is_open(self, link: Any) -> bool:
+        """Is this the client's connection, and did it not close it?"""
+        return self._world.link is link and not link.is_closed
+
+    def was_answer_lost(self) -> bool:
+        """Did an answer of the broker come late or not at all?"""
+        return any(fault.kind in ("lose", "late") for fault in self._world.struck)
+
     def fail(self, rule: str, text: str) -> NoReturn:
-        """The run broke `rule`."""
-        self.record.fail(rule, text)
+        """The run broke `rule`; it fails by the first one that it broke: the client, which it
+        leaves like Ctrl-C, may close its connection for it."""
+        violation = Violation(rule, text)
+        self._world.note(f"VIOLATION {violation}")
+        self.violation = self.violation or violation
+        raise self.violation
 
     # --- what a link tells ----------------------------------------------------------
 
     def on_open(self, link: Link) -> None:
-        """The client opened a connection."""
         link.notes = Notes(self._world.now, self.keepalive_ms)
 
     def on_write(self, link: Link, data: bytes) -> None:
-        """The client wants these bytes to go out."""
         self._check_silence(link)
         if data:  # else it is the rest of the one before
             self.outgoing.newest_write.clear()
@@ -110,7 +139,7 @@ class Rules:
                 return
             world = self._world
             if world.trace is not None:
-                world.note(f"client > {p.describe(packet, self.record.level)}")
+                world.note(f"client > {p.describe(packet, self.level)}")
             kind = packet[0] >> 4
             self._check_connection(link, packet, kind)
             judge = self._written.get(kind)
@@ -136,23 +165,21 @@ class Rules:
             self.fail("31-3.2-CONNACK", f"{p.NAMES[kind]} before CONNACK")
 
     def on_read(self, link: Link, packet: bytes) -> None:
-        """The client begins to handle this packet."""
         world = self._world
         if world.trace is not None:
-            world.note(f"client < {p.describe(packet, self.record.level)}")
+            world.note(f"client < {p.describe(packet, self.level)}")
         judge = self._read.get(packet[0] >> 4)
         if judge:
             judge(link, packet)
 
     def on_close(self, link: Link) -> None:
-        """The client closed the connection."""
         self._check_silence(link)
         if link.to_skip:
             self.outgoing.on_write_failed()
         world = self._world
         world.note(f"client closes connection {link.number}")
         # At level 5 the broker sends no more than there is room for.
-        is_starved = link.notes.is_starved and self.record.level < 5
+        is_starved = link.notes.is_starved and self.level < 5
         is_stuck = link.stuck_ms() >= self.stuck_ms
         if not (self.closers or world.struck or link.is_dropped or is_starved or is_stuck):
             self.fail("connection", "the client closes it, and nothing was wrong")
@@ -166,7 +193,7 @@ class Rules:
 
     def _on_connect(self, link: Link, packet: bytes) -> None:
         hello = p.Connect(packet)
-        self.record.level, link.notes.is_clean = hello.level, hello.is_clean
+        self.level, link.notes.is_clean = hello.level, hello.is_clean
         if link.notes.is_clean:
             self.on_clean_connect()
         is_to_be_kept = bool(hello.properties.get("session_expiry"))
@@ -180,9 +207,9 @@ class Rules:
         if p.reason_of(packet):
             return
         link.notes.is_online = True
-        if self.record.level == 5:
+        if self.level == 5:
             self._on_terms(link.notes, p.properties_of(packet))
-        level = self.record.level
+        level = self.level
         is_new: bool | None = link.notes.is_clean or level > 3 and not packet[2]
         if level < 5:
             is_new = is_new or self._was_clean
@@ -192,7 +219,7 @@ class Rules:
             self.outgoing.on_new_session()
             self.incoming.on_new_session()
         elif self._has_session and self._has_session_begun:
-            self.record.secret_losses += 1
+            self.secret_losses += 1
             self.incoming.on_session_lost()
         self._was_clean_before = self._was_clean
         self._was_clean = link.notes.is_clean
@@ -225,8 +252,8 @@ class Rules:
     def _on_recorded(self) -> None:
         # What goes out follows the record of the session.
         self._was_clean_before = self._was_clean
-        self.outgoing.on_recorded()
-        self.incoming.on_recorded()
+        self.outgoing.unrecorded.clear()
+        self.incoming.unrecorded.clear()
 
     def on_clean_connect(self) -> None:
         """CONNECT leaves, and with it the old session on the client's side; whether it did,
@@ -235,32 +262,29 @@ class Rules:
         self.incoming.on_clean_connect()
 
     def on_reset(self) -> None:
-        """The device lost its power."""
         if self.is_ending:
             self.is_ending = False
             self.on_clean_connect()
-        is_old = self.outgoing.is_unrecorded() or self.incoming.is_unrecorded()
-        if is_old and not self.record.is_forgetful:
-            self.record.secret_losses += 1  # it may go on as in the session before
+        is_old = self.outgoing.unrecorded or self.incoming.unrecorded
+        if is_old and not self.is_forgetful:
+            self.secret_losses += 1  # it may go on as in the session before
         if self._was_clean_before != self._was_clean:
             self._was_clean = None
         self.outgoing.on_reset()
         self.incoming.on_reset()
         self._on_recorded()
-        self.record.life += 1
-        if self.record.is_forgetful:
+        self.life += 1
+        if self.is_forgetful:
             self._was_clean = self._was_clean_before = self._has_session = False
 
     def on_session_lost(self) -> None:
-        """The broker forgot the session, or it ended."""
-        self.record.sessions_lost += 1
+        self.sessions_lost += 1
 
     def on_session_begun(self) -> None:
         """The broker begins a session with nothing in it."""
         self._has_session_begun = True
 
     def on_delivered(self, key: bytes, dup: bool) -> None:
-        """The broker passes a message of the client on."""
         topic, _, payload = key.partition(b"\0")
         self.delivered.append((topic, payload))
         self._world.note(f"broker delivers {payload[-24:]!r}" + (" DUP" if dup else ""))

@@ -1,101 +1,20 @@
-"""Script: a small program with its settings, as one line of text.
-
-`up=212 down=1 window=2` publishes three messages at QoS 2, 1, 2 while the broker
-sends one at QoS 1.  It is what the exhaustive and the random campaigns run.
-"""
+"""The small program of a script: what the exhaustive and the random campaigns run."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from .broker import Terms
-from .device import Device
+from .device import Device, HandlerError
 from .faults import Fault
 from .network import DeviceReset
+from .settings import Script, parse  # noqa: F401 - both are of a script
 from .world import World
 
 from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError  # isort: skip
 
 _PAUSE_MS = 200
 _SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
-
-
-BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
-
-
-class HandlerError(Exception):
-    """What the program's handler raises where a fault says so."""
-
-
-@dataclass(frozen=True)
-class Script:
-    """What the program does, and what device and broker are like."""
-
-    up: str = ""  # QoS of each message that it publishes
-    down: str = ""  # and of each that the broker sends
-    window: int = 4
-    queue: int = 8
-    start: str = "online"  # or "offline": publishes before it connects
-    pace: int = 0  # messages published per turn, 0: as many as fit
-    hasty: bool = False  # publishes when it has waited, before it polls
-    spread_ms: int = 0  # between the broker's messages
-    size: int = 1  # bytes of payload, at least
-    grow: int = 0  # by so many each message of the program is longer than the one before
-    buffer: int = 64
-    keepalive: int = 60
-    retry: int = 30
-    held: int = 0  # max_awaiting_rel, 0: not given
-    await_rel: int = 86400
-    serve: int = 4
-    latency_ms: int = 1
-    level: int = 3
-    receive: int = 0  # of the broker at level 5, as what follows: see Terms
-    most: int = 0
-    aliases: int = 0  # and the client asks for as many
-    expiry: int = 0
-    alive: int = 0
-    talk: bool = False
-    sessions: str = "k"  # connections in turn, the last for ever: see Program
-    age: int = 0  # seconds that every other message may wait, 0: for ever
-    ping_ms: int = 0  # between pings that the program asks for itself, 0: none
-    inside: str = ""  # what the program calls in each of its hooks
-    narrow: int = 0  # bytes that a write takes at most, 0: any number
-    reboot: bool = False  # a reset behind the first poll() offline
-    pressure: int = 0  # bytes the broker lets wait before it reads no more, 0: any
-    reuse: bool = False  # the broker's lowest free packet id comes first
-    ordered: bool = False
-    store: str = "log"  # or "journal", or "ram"
-    blocks: int = 8  # of the journal's flash
-    deferred: bool = False
-    late: bool = False
-    subscribe: bool = False
-    keep_qos0: bool = False
-    overflow: str = "refuse"
-    seed: int = 0
-
-    def __str__(self) -> str:
-        words = []
-        for item in fields(self):
-            value = getattr(self, item.name)
-            if value != item.default:
-                words.append(f"{item.name}={int(value) if item.type is bool else value}")
-        return " ".join(words)
-
-
-def parse(text: str) -> Script:
-    """The reverse of `str(script)`; raises ValueError."""
-    known = {item.name: item for item in fields(Script)}
-    values: dict[str, Any] = {}
-    for word in text.split():
-        name, _, value = word.partition("=")
-        if name not in known:
-            raise ValueError(f"no setting {name!r} of a script: use one of {', '.join(known)}")
-        kind = known[name].type
-        values[name] = value if kind is str else kind(int(value))  # type: ignore[operator]
-    return Script(**values)
-
-
+_BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
 # What a program may call in its hooks, by name; each is called a few times at most.
 INSIDE: dict[str, Callable[[Any], Any]] = {
     "publish": lambda client: None,  # see Program._call_inside()
@@ -129,10 +48,9 @@ class Program:
         self._is_to_reboot = script.reboot
 
     def __call__(self, device: Device) -> None:
-        """One boot."""
         client = self._client(device)
-        client.on_message = self._handle
         if self._script.inside:
+            client.on_message = self._call_inside
             client.on_drop = self._call_inside
             client.on_oversize = self._call_inside  # type: ignore[assignment]
         self._client_of_hooks = client
@@ -149,7 +67,8 @@ class Program:
             elif self._connect(device, client):
                 self._connections += 1
                 self._was_online = True
-                self._subscribe(client)
+                if self._script.subscribe:
+                    self._try(client, lambda: client.subscribe(b"d", 2))
             else:
                 device.nap(_PAUSE_MS)
             if not self._script.hasty:
@@ -222,7 +141,7 @@ class Program:
                 if error.code in (FULL, CLOSED, JOURNAL):  # nothing changed: again later
                     if not self._world.rules.outgoing.may_come_back(b"u\0" + payload):
                         self._published = number
-                elif error.code in BROKER_LIMITS:  # the broker takes no such message
+                elif error.code in _BROKER_LIMITS:  # the broker takes no such message
                     continue
                 elif qos:
                     raise
@@ -234,10 +153,6 @@ class Program:
             self._pinged_ms = device.now_ms
             self._try(client, client.ping)
 
-    def _subscribe(self, client: Any) -> None:
-        if self._script.subscribe:
-            self._try(client, lambda: client.subscribe(b"d", 2))
-
     def _try(self, client: Any, action: Callable[[], Any]) -> None:
         try:
             action()
@@ -246,14 +161,6 @@ class Program:
         except HandlerError:
             # Only a new connection makes the broker send the message again.
             self._try(client, client.disconnect)
-
-    def _handle(self, message: Any) -> None:
-        struck = self._world.handler.step()
-        if struck:
-            self._world.strike(struck, None)
-            raise HandlerError
-        if self._script.inside:
-            self._call_inside()
 
     def _call_inside(self, *_: Any) -> None:
         # Refused or done, it must do no harm; anything but an MQTTError reaches the program.
@@ -280,23 +187,8 @@ def payload_of(number: int, size: int) -> bytes:
 def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False) -> World:
     """The world in which `script` runs."""
     world = World(
-        seed=script.seed,
+        script,
         faults=faults,
-        latency_ms=script.latency_ms,
-        serve=script.serve,
-        is_late=script.late,
-        needs_subscription=script.subscribe,
-        pressure=script.pressure,
-        reuses_ids=script.reuse,
-        narrow=script.narrow,
-        terms=Terms(
-            receive=script.receive,
-            most_bytes=script.most,
-            aliases=script.aliases,
-            expiry_s=script.expiry,
-            keepalive=script.alive,
-            is_talkative=script.talk,
-        ),
         settle_ms=_SETTLE_MS + 2000 * script.keepalive,
         lasts_ms=max(0, len(script.down) - 1) * script.spread_ms,
         is_traced=is_traced,

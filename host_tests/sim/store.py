@@ -18,31 +18,12 @@ _ANY_NUMBER = 1 << 30
 _DONE = (p.PUBACK << 4, p.PUBCOMP << 4)
 
 
-class _Durable(KeepingStore):
-    """What calls add up to that nobody fetches from."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.slots = _ANY_NUMBER
-
-    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
-        return bool(super().put(ring, at, n, is_online, False))
-
-    def copied(self) -> KeepingStore:
-        """-> what the next life begins with."""
-        store = KeepingStore()
-        store.kept = copy.deepcopy(self.kept)
-        store.held = list(self.held)
-        store.last_id = self.last_id
-        store.is_clean = self.is_clean
-        return store
-
-
 class Medium:
     """What of a device outlives its resets: what is durable, and the calls since."""
 
     def __init__(self) -> None:
-        self.durable = _Durable()
+        self.durable = KeepingStore()
+        self.durable.slots = _ANY_NUMBER
         self.calls: list[tuple] = []
 
     def cut(self, survivors: int) -> None:
@@ -69,12 +50,12 @@ class SurvivingStore:
     ) -> tuple[int, int, int, bool]:
         self._most = most
         self._is_due = False
-        self._now = self._medium.durable.copied()
+        durable = self._medium.durable
+        self._now = copy.copy(durable)
+        self._now.kept = [list(entry) for entry in durable.kept]
+        self._now.held = list(durable.held)
         self._on_flash = len(self._now.kept)
-        said: tuple[int, int, int, bool] = self._now.open(
-            client_id, level, buffer_size, most, *more
-        )
-        return said
+        return self._now.open(client_id, level, buffer_size, most, *more)
 
     def _step(self) -> None:
         world = self._world
@@ -92,15 +73,14 @@ class SurvivingStore:
         if not self._now.put(ring, at, n, is_online, is_behind):
             return False
         self._on_flash += 1
-        self._medium.calls.append(("put", bytes(ring[at : at + n]), 0, n, is_online, is_behind))
+        self._medium.calls.append(("put", bytes(ring[at : at + n]), 0, n, is_online, False))
         self._is_due = True
         if not self.is_deferred:
             self._force()
         return True
 
     def fetch(self, ring: bytearray, at: int) -> int:
-        n: int = self._now.fetch(ring, at)
-        return n
+        return self._now.fetch(ring, at)
 
     def note(self, first: int, packet_id: int) -> None:
         was_due = self._is_due

@@ -1,4 +1,5 @@
-"""Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults.
+"""Tasks: random programs of asyncio tasks over `umqtt31.aio`, in a world with faults, over
+resets or without them.
 
 The world's rules watch what the client writes, `programs` what bodies of loops are handed, and
 the acknowledgements that follow them.  The event loop's time is the world's: nothing waits, one
@@ -9,7 +10,7 @@ import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
@@ -17,35 +18,22 @@ from host_tests.choice import class_for
 
 from . import programs
 from .clock import injected
-from .device import Taking
+from .device import HandlerError, Taking
+from .faults import Fault
 from .network import DeviceReset
-from .programs import Handed
-from .record import Violation
-from .rules import Rules
+from .programs import RESETS, Handed
+from .rules import Rules, Violation
 from .world import World
 
-from umqtt31 import MQTTError, aio  # isort: skip
+from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
 
 
-class BodyError(Exception):
-    """What a body raises where the program says so."""
-
-
-class TaskRules(Rules):
-    """The rules of a world whose client hands messages to bodies."""
-
-    _make_incoming = Handed
-    incoming: Handed
-
-
 class TaskWorld(World):
     """A world whose time an event loop turns on."""
 
-    _make_rules = TaskRules
-    rules: TaskRules
     is_over = False  # `main` is, or the boot
 
     def run_tasks(self, main: Callable[[], Coroutine]) -> None:
@@ -53,8 +41,8 @@ class TaskWorld(World):
         with injected(self), suppress(Violation):  # the first one is in the record
             while self._run_boot(main):
                 self._reset()
-        if self.rules.record.violation:
-            raise self.rules.record.violation
+        if self.rules.violation:
+            raise self.rules.violation
         self.rules.check_end()
 
     def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
@@ -82,14 +70,14 @@ class TaskWorld(World):
     def _end(self, limit: asyncio.Timeout) -> None:
         # Held ids of a session that was over in secret may take all places until they are
         # forgotten, and only then what waits for these comes.
-        most_s = _HELD_S + _MOST_S if self.rules.record.secret_losses else 0
+        most_s = _HELD_S + _MOST_S if self.rules.secret_losses else 0
         limit.reschedule(self.now / 1000 + most_s)
 
     def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         is_reset = isinstance(context.get("exception"), DeviceReset)
-        if not (self.rules.record.violation or is_reset):
+        if not (self.rules.violation or is_reset):
             error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
-            self.rules.record.violation = error
+            self.rules.violation = error
 
 
 class _Selector(selectors.SelectSelector):
@@ -101,7 +89,7 @@ class _Selector(selectors.SelectSelector):
 
     def select(self, timeout: float | None = None) -> list:
         world = self._world
-        error = world.rules.record.violation or (DeviceReset() if world.is_dead else None)
+        error = world.rules.violation or (DeviceReset() if world.is_dead else None)
         if error and not world.is_over:
             world.is_over = True  # the tasks are cancelled now, which takes some turns
             raise error
@@ -122,14 +110,11 @@ class Loop(asyncio.SelectorEventLoop):
         self._world = world
 
     def time(self) -> float:
-        """Seconds of the world."""
         return self._world.now / 1000
 
 
 class Watched(Taking):
     """The rules hear what is accepted."""
-
-    _is_deferred = False  # what is accepted is kept from the next turn on
 
     def __init__(self, world: World, **options: Any):
         self.world = world
@@ -138,10 +123,15 @@ class Watched(Taking):
         world.rules.keepalive_ms = 1000 * options["keepalive"]
         world.rules.outgoing.window = options["max_inflight"]
         world.rules.closers = 1  # it may close a connection whenever it likes
-        super().__init__("device", "broker", **options)
+        # What is accepted is kept from the next turn on.
+        self._is_deferred = world.device.is_deferred
+        super().__init__("device", "broker", store=world.device.store(), **options)
+        self.on_drop = self._on_drop
+
+    def _on_drop(self, packet_id: int, reason: int) -> None:
+        self._outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT, reason)
 
     async def connect(self, clean_session: bool = True, *more: Any) -> bool:
-        """As the client's."""
         if clean_session:
             self._incoming.on_clean_connect()  # it forgets before the broker hears of it
         return bool(await super().connect(clean_session, *more))
@@ -149,7 +139,8 @@ class Watched(Taking):
     def publish_nowait(
         self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
     ) -> int:
-        """As the client's."""
+        if self.world.is_dead:
+            raise DeviceReset
         flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
         try:
             packet_id = super().publish_nowait(topic, msg, retain, qos, *more)
@@ -159,18 +150,25 @@ class Watched(Taking):
         self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
         return int(packet_id)
 
+    def _turn(self, reads: bool = True) -> int:
+        error = self.last_error
+        handled: int = super()._turn(reads)
+        if self.last_error in (None, error):
+            self._outgoing.on_kept()
+        return handled
+
 
 @cache
-def watched(watch: type, level: int, named: frozenset[str]) -> type:
-    """-> the class of clients that `watch` watches, of the options that these arguments need."""
+def watched(level: int, named: frozenset[str]) -> type:
+    """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
-    return type("Client", (watch, aio.extend(base)), {})
+    return type("Client", (Watched, aio.extend(base)), {})
 
 
-def make_client(watch: type, world: TaskWorld, **options: Any) -> Any:
-    """-> a client that `watch` watches."""
+def make_client(world: TaskWorld, level: int, **options: Any) -> Any:
+    """-> a watched client."""
     named = frozenset(options) & {"overflow", "ordered"}
-    return watched(watch, options["level"], named)(world, **options)
+    return watched(level, named)(world, level=level, **options)
 
 
 class Program(programs.Program):
@@ -178,7 +176,7 @@ class Program(programs.Program):
     and are cancelled, and a client that says goodbye between."""
 
     _make_world = TaskWorld
-    world: TaskWorld
+    _rules = partial(Rules, incoming=Handed)
     _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
 
     def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
@@ -194,13 +192,15 @@ class Program(programs.Program):
         self._published = 0
 
     def run(self) -> None:
-        """Run it to its end; raises Violation."""
+        self._choose_store()
         self._have_sent()
         self.world.run_tasks(self._main)
 
+    def _choose_store(self) -> None:
+        self.world.device.store_kind = "ram"
+
     def _make_client(self) -> Any:
         return make_client(
-            Watched,
             self.world,
             keepalive=60,
             buffer_size=64,
@@ -265,7 +265,7 @@ class Program(programs.Program):
     async def _consume(self, pattern: bytes | None) -> None:
         messages = self._client.messages(pattern)
         while not self._is_ending:
-            with suppress(BodyError, MQTTError):
+            with suppress(HandlerError, MQTTError):
                 async for message in messages:
                     if await self._body(message):
                         break
@@ -287,11 +287,11 @@ class Program(programs.Program):
                 await self._publish_one()
             if not self._is_calm:
                 if what > 0.94:
-                    raise BodyError
+                    raise HandlerError
                 if what > 0.88:
                     bodies.on_left(message.topic, message.payload)
                     return True
-        except (BodyError, asyncio.CancelledError, MQTTError):
+        except (HandlerError, asyncio.CancelledError, MQTTError):
             bodies.on_left(message.topic, message.payload)
             raise
         bodies.on_done(message.topic, message.payload)
@@ -299,3 +299,57 @@ class Program(programs.Program):
             message.done()
             return True
         return False
+
+
+class Rebooting(Program):
+    """A random program of tasks with a store that outlives resets.
+
+    Each boot begins the tasks anew over what the store has kept, mostly with other settings;
+    what was accepted arrives, and what was acknowledged is not handed over again.
+    """
+
+    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+        found = super()._choose_faults()
+        for place, reach in RESETS:
+            for _ in range(self._dice.randint(0, 3)):
+                self._add_reset(found, place, reach)
+        return found
+
+    def _choose_store(self) -> None:
+        dice = self._dice
+        device = self.world.device
+        device.store_kind = dice.choice(("log", "journal"))
+        device.is_deferred = dice.random() < 0.4
+        self._is_ordered = is_ordered = dice.random() < 0.2
+        self.world.rules.outgoing.is_ordered = is_ordered
+        if is_ordered:
+            self._options["ordered"] = True
+            self._up_qos = (dice.choice((1, 2)),)
+        elif dice.random() < 0.3:
+            self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
+        self._level = self._options.pop("level")
+
+    def _make_client(self) -> Any:
+        # A journal with messages is not for another level, from or to 5.
+        level = self._dice.choice((3, 4, 5, self._level, self._level))
+        if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
+            level = self._level
+        window = 1 if self._is_ordered else self._dice.choice((1, 4))
+        options = {
+            "keepalive": 60,
+            "buffer_size": 64,
+            "max_inflight": window,
+            "max_mqueue_len": 20 - window,  # all that an earlier boot took
+            **self._options,
+        }
+        try:
+            client = make_client(self.world, level, **options)
+        except MQTTError as error:
+            if error.code != JOURNAL or level == self._level:
+                raise
+            return make_client(self.world, self._level, **options)
+        self._level = level
+        return client
+
+    def _begins_anew(self) -> bool:
+        return self._dice.random() < 0.15

@@ -7,7 +7,7 @@ import pytest
 
 import umqtt31 as core
 from host_tests.sim import campaign, parse, script
-from host_tests.sim.mistakes import Mistake
+from host_tests.sim.wrong_clients import make_mistake
 from umqtt31 import queueing
 
 # ping() in a hook waits while the broker reads nothing, as the client reads nothing meanwhile.
@@ -71,43 +71,31 @@ def test_schedule_breaks_no_rule(settings, schedule):
     assert broken_rule(settings, schedule) is None
 
 
-PUBREL_AGAIN = Mistake(
+PUBREL_AGAIN = (
     core,
     "on_ack",
     "    ring[at] = 0\n",
-    "    ring[at] = 0\n    owe(client, _PUBREL, packet_id)\n",
+    ("    ring[at] = 0\n    owe(client, _PUBREL, packet_id)\n"),
 )
-
-
-@pytest.mark.parametrize("schedule", ["", "reset@store14", "reset@store15"])
-def test_pubrel_behind_its_pubcomp_is_noticed(schedule, monkeypatch):
-    PUBREL_AGAIN.make(monkeypatch)
-    assert broken_rule("up=22 level=4", schedule) == "31-3.5-PUBREC"
-
-
 WRONG = (
-    (
-        "termination", *SECRET,
-        Mistake(core, "hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
-    ),
-    (
-        "max_age", "up=000 queue=3 start=offline age=3 keep_qos0=1 sessions=r", "away@open0",
-        Mistake(queueing, "extend", "if self._passed() < self._least or", "if True or"),
-    ),
-    (
-        "31-4.1-Q2", UNRECORDED, "fail@load30:1",
-        Mistake(core, "on_ack", "ring[at] = _OWED", "ring[at] = _PUBREC | _AGAIN"),
-    ),
-    (
-        "overflow", "up=02 start=offline keep_qos0=1 sessions=c retry=0", "tear@up30",
-        Mistake(core, "_fetch", "0 if state == _PUBLISH else state & ~_AGAIN", "state"),
-    ),
+    ("31-3.5-PUBREC", "up=22 level=4", "", *PUBREL_AGAIN),
+    ("31-3.5-PUBREC", "up=22 level=4", "reset@store14", *PUBREL_AGAIN),
+    ("31-3.5-PUBREC", "up=22 level=4", "reset@store15", *PUBREL_AGAIN),
+    ("termination", *SECRET,
+     core, "hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
+    ("max_age", "up=000 queue=3 start=offline age=3 keep_qos0=1 sessions=r", "away@open0",
+     queueing, "extend", "if self._passed() < self._least or", "if True or"),
+    ("31-4.1-Q2", UNRECORDED, "fail@load30:1",
+     core, "on_ack", "ring[at] = _OWED", "ring[at] = _PUBREC | _AGAIN"),
+    ("overflow", "up=02 start=offline keep_qos0=1 sessions=c retry=0", "tear@up30",
+     core, "_fetch", "0 if state == _PUBLISH else state & ~_AGAIN", "state"),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("rule", "settings", "schedule", "mistake"), WRONG)
-def test_what_is_just_beyond_is_noticed(rule, settings, schedule, mistake, monkeypatch):
-    mistake.make(monkeypatch)
+@pytest.mark.parametrize("row", WRONG, ids=lambda row: f"{row[0]}-{row[2]}")
+def test_what_is_just_beyond_is_noticed(row, monkeypatch):
+    rule, settings, schedule, *mistake = row
+    make_mistake(monkeypatch, *mistake)
     assert broken_rule(settings, schedule) == rule
 
 

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 import umqtt31
 from host_tests.sim import Violation, World, campaign, explore, faults, network, parse, script
 from host_tests.sim.cli import cli
-from host_tests.sim.shrink import shrink
-from host_tests.sim.wrong_clients import WRONG
+from host_tests.sim.wrong_clients import WRONG, make_mistake
 from tools.project import ROOT
 
 
@@ -27,15 +26,10 @@ def test_schedule_when_run_twice_then_both_traces_are_equal(seed):
     assert _trace(*explore.random_schedule(seed)) == first
 
 
-def test_faults_when_written_as_text_then_read_back_equal():
+def test_schedule_when_written_as_text_then_read_back_equal():
     for seed in range(200):
-        _, schedule = explore.random_schedule(seed)
+        item, schedule = explore.random_schedule(seed)
         assert faults.parse(faults.text(schedule)) == schedule
-
-
-def test_script_when_written_as_text_then_read_back_equal():
-    for seed in range(200):
-        item, _ = explore.random_schedule(seed)
         assert script.parse(str(item)) == item
 
 
@@ -63,36 +57,33 @@ def test_single_faults_when_enumerated_then_each_strikes():
     assert kinds == every
 
 
-def _run(settings, schedule=""):
-    world = script.run(script.parse(settings), faults.parse(schedule), is_traced=True)
-    return world, "\n".join(world.trace)
+# Settings of a script, faults, what the trace shows, and behind "!" what it does not.
+SHOWN = (
+    ("connections are of these kinds in turn",
+     "up=111 sessions=ckr pace=1 spread_ms=5", "close@up30 close@up55",
+     r"(?s)CONNECT clean.*CONNECT keep session.*CONNECT keep session", "!opens connection 3"),
+    ("a broker of level 4 says that it kept its session", "up=11 level=4", "close@up30",
+     r"(?s)CONNACK 0\n.*CONNACK 0 session present"),
+    ("and that it did not", "up=11 level=4", "forget@up30", "!session present"),
+    ("the client hears of connections that fail", "up=1", "refuse@open0 busy@open1",
+     "connection refused", "CONNACK 3"),
+    ("nobody is there for ten days", "up=1", "away@open0:864000000",
+     "no route to host", r"(?m)^864\d{6} ms  client > CONNECT"),
+    ("flash that failed works again", "up=1212 store=journal", "fail@flash1:3",
+     "FAULT fail@flash1:3", *(f"broker delivers b'{number}'" for number in range(4))),
+)  # fmt: skip
 
 
-def test_sessions_when_mixed_then_connections_are_of_these_kinds_in_turn():
-    world, trace = _run("up=111 sessions=ckr pace=1 spread_ms=5", "close@up30 close@up55")
-    kinds = re.findall("CONNECT (clean|keep session)", trace)
-    assert kinds == ["clean", "keep session", "keep session"]
-    assert world.links == 3
+@pytest.mark.parametrize("row", SHOWN, ids=lambda row: row[0])
+def test_fault_when_it_strikes_then_the_trace_shows_it(row):
+    _, settings, schedule, *patterns = row
+    trace = "\n".join(_trace(script.parse(settings), parse(schedule)))
+    for pattern in patterns:
+        is_there = bool(re.search(pattern.removeprefix("!"), trace))
+        assert is_there != pattern.startswith("!"), pattern
 
 
-def test_level_4_when_broker_keeps_its_session_then_says_so():
-    _, trace = _run("up=11 level=4", "close@up30")
-    assert re.findall(r"CONNACK 0.*", trace) == ["CONNACK 0", "CONNACK 0 session present"]
-    _, trace = _run("up=11 level=4", "forget@up30")
-    assert "session present" not in trace
-
-
-def test_connection_faults_when_they_strike_then_the_client_hears_of_them():
-    _, trace = _run("up=1", "refuse@open0 busy@open1")
-    assert "connection refused" in trace
-    assert "CONNACK 3" in trace
-    world, trace = _run("up=1", "away@open0:864000000")
-    assert world.now > 864_000_000
-    assert "no route to host" in trace
-
-
-def test_narrow_when_set_then_every_write_takes_so_few_bytes():
-    world = script.world_of(script.parse("up=1 narrow=3"), ())
+def test_narrow_when_set_then_every_write_takes_so_few_bytes(monkeypatch):
     writes = []
     depart = network.Link._depart
 
@@ -100,9 +91,8 @@ def test_narrow_when_set_then_every_write_takes_so_few_bytes():
         writes.append(item)
         depart(link, item)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(network.Link, "_depart", noted)
-        world.run(script.Program(script.parse("up=1 narrow=3"), world))
+    monkeypatch.setattr(network.Link, "_depart", noted)
+    script.run(script.parse("up=1 narrow=3"))
     assert max(len(item) for item in writes if isinstance(item, bytes)) == 3
 
 
@@ -126,12 +116,6 @@ def test_pressure_when_client_reads_nothing_then_broker_takes_so_many_bytes_and_
     assert 20 <= sum(taken) <= 54
 
 
-def test_flash_that_fails_when_it_works_again_then_all_goes_on():
-    world, trace = _run("up=1212 store=journal", "fail@flash1:3")
-    assert "FAULT fail@flash1:3" in trace
-    assert {payload for _, payload in world.delivered} == {b"0", b"1", b"2", b"3"}
-
-
 def test_window_when_wider_than_the_messages_then_changes_nothing():
     # That is why the exhaustive campaign leaves such windows out.
     for up in ("1", "22", "111"):
@@ -141,15 +125,15 @@ def test_window_when_wider_than_the_messages_then_changes_nothing():
 
 
 def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch):
-    WRONG["dup forgotten"].mistake.make(monkeypatch)
+    make_mistake(monkeypatch, *WRONG["dup forgotten"][2:])
     schedule = parse("split@down3 tear@up70 stall@down12:7 jump@turn5")
     failure, _ = campaign.attempt(script.parse("up=121212 down=22 window=3 size=9"), schedule)
     assert failure and failure.rule == "31-2.1-DUP"
-    small = shrink(failure)
+    small = campaign.shrink(failure)
     assert len(small.faults) == 1
     assert len(small.script.up + small.script.down) == 1
     assert small.script.window == 1
-    assert shrink(small) == small
+    assert campaign.shrink(small) == small
     words = re.findall(r'"([^"]*)"', small.command)
     result = CliRunner().invoke(cli, ["replay", *words])
     assert result.exit_code == 1

@@ -6,15 +6,18 @@ passes all of the run is test_campaign.py's.
 
 import pytest
 
-from host_tests.sim import campaign
-from host_tests.sim.default import jobs
-from host_tests.sim.wrong_clients import WRONG
+from host_tests.sim import campaign, script
+from host_tests.sim.wrong_clients import WRONG, make_mistake
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_client_is_caught_by_the_default_run(name, monkeypatch):
-    wrong = WRONG[name]
-    assert wrong.job in jobs()
-    wrong.mistake.make(monkeypatch)
-    failures = campaign.run_job(wrong.job, wrong.rules).failures
-    assert {failure.rule for failure in failures} & set(wrong.rules), failures[:3]
+    settings, rules, *mistake = WRONG[name]
+    (job,) = (
+        one
+        for one in campaign.default_jobs()
+        if one[:2] == ("single", str(script.parse(settings)))
+    )
+    make_mistake(monkeypatch, *mistake)
+    failures = campaign.run_job(job, rules.split()).failures
+    assert {failure.rule for failure in failures} & set(rules.split()), failures[:3]

@@ -6,15 +6,17 @@ same three give the same run, byte for byte.  Nothing waits for real time.
 
 import heapq
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from .broker import Broker, Terms
+from .broker import Broker
 from .clock import Clock, injected
 from .device import Device
 from .faults import PLACES, Counter, Fault
 from .network import DeviceReset, Link
 from .rules import Rules
+from .settings import Script
 
 _LONGEST_DROWSE_MS = 256
 _MOST_TURNS = 4000
@@ -28,45 +30,34 @@ class Over(BaseException):
 
 
 class World:
-    """`seed`: for the client's jitter.  `faults`: see `faults.parse()`.  `latency_ms`: one
-    way.  `serve`: the broker's window.  `is_late`: it passes QoS 2 on at PUBREL.
-    `needs_subscription`: it sends nothing before a SUBSCRIBE.  `pressure`: bytes that the
-    client may leave unread before the broker reads nothing more, 0: any number.
-    `reuses_ids`: of the broker.  `narrow`: bytes that a write takes at most, 0: any number.
-    `terms`: of the broker, at level 5.
-    `settle_ms`: when all has to be done after the last fault, and after `lasts_ms`, None:
-    whenever.  `over`: what makes the client's stream of a link, `Records` or `Unsteady`, None
-    for the link itself.  `is_traced`: keep a log."""
-
-    _make_rules = Rules
+    """`settings`: of client, network and broker, which `more` changes.  `faults`: see
+    `faults.parse()`.  `settle_ms`: when all has to be done after the last fault, and after
+    `lasts_ms`, None: whenever.  `over`: what makes the client's stream of a link, `Records` or
+    `Unsteady`, None for the link itself.  `rules` judge the run.  `is_traced`: keep a log."""
 
     def __init__(
         self,
+        settings: Script | None = None,
         *,
-        seed: int = 0,
         faults: Iterable[Fault] = (),
-        latency_ms: int = 1,
-        serve: int = 4,
-        is_late: bool = False,
-        needs_subscription: bool = False,
-        pressure: int = 0,
-        reuses_ids: bool = False,
-        narrow: int = 0,
-        terms: Terms | None = None,
         settle_ms: int | None = None,
         lasts_ms: int = 0,
         over: Callable[[Link, int], Any] | None = None,
+        rules: Callable[[Any], Rules] = Rules,
         is_traced: bool = False,
+        **more: Any,
     ):
-        self.seed = seed
+        settings = settings or Script()
+        settings = replace(settings, **more) if more else settings
+        self.seed = settings.seed
         self.now = 0
         self._settle_ms = settle_ms
-        self.pressure = pressure
-        self.narrow = narrow
+        self.pressure = settings.pressure
+        self.narrow = settings.narrow
         self._lasts_ms = lasts_ms
         self._over = over
         self.away_until = 0  # nobody can be reached before
-        self.latency_up = self.latency_down = latency_ms
+        self.latency_up = self.latency_down = settings.latency_ms
         self.trace: list[str] | None = [] if is_traced else None
         self.struck: list[Fault] = []
         self.places_at_first: dict[str, int] = {}  # passed when the first fault struck
@@ -80,31 +71,14 @@ class World:
         self._survivors = 0
         self._quiet_since = lasts_ms
         self._end_ms: int | None = None
-        self._place_counters(faults)
-        self.rules = self._make_rules(self)
-        self.rules.outgoing.is_late = is_late
-        self.rules.outgoing.has_limits = terms is not None and terms.most_bytes > 0
-        self.broker = Broker(self, serve, is_late, needs_subscription, reuses_ids, terms)
+        faults = list(faults)
+        for place in PLACES:  # world.up, world.down and so on
+            setattr(self, place, Counter([one for one in faults if one.place == place]))
+        self.rules: Any = rules(self)
+        self.rules.outgoing.is_late = settings.late
+        self.rules.outgoing.has_limits = settings.most > 0
+        self.broker = Broker(self, settings)
         self.device = Device(self)
-
-    def _place_counters(self, faults: Iterable[Fault]) -> None:
-        by_place: dict[str, list[Fault]] = {place: [] for place in PLACES}
-        for item in faults:
-            by_place[item.place].append(item)
-        self.up = Counter(by_place["up"])
-        self.down = Counter(by_place["down"])
-        self.read = Counter(by_place["read"])
-        self.answer = Counter(by_place["answer"])
-        self.heard = Counter(by_place["heard"])
-        self.turn = Counter(by_place["turn"])
-        self.store = Counter(by_place["store"])
-        self.flash = Counter(by_place["flash"])
-        self.load = Counter(by_place["load"])
-        self.handler = Counter(by_place["handler"])
-        self.sent = Counter(by_place["sent"])
-        self.judged = Counter(by_place["judged"])
-        self.open = Counter(by_place["open"])
-        self.hello = Counter(by_place["hello"])
 
     def places(self) -> dict[str, int]:
         """How often each place was passed in this run: the faults that could strike it."""
@@ -138,8 +112,8 @@ class World:
                     self._reset()
                 except Over:
                     break
-        if self.rules.record.violation:
-            raise self.rules.record.violation
+        if self.rules.violation:
+            raise self.rules.violation
         self.rules.check_end()
 
     def _reset(self) -> None:
@@ -153,7 +127,6 @@ class World:
         self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
 
     def strike(self, fault: Fault, link: Link | None) -> None:
-        """A fault strikes."""
         if not self.struck:
             self.places_at_first = self.places()
         self.struck.append(fault)
@@ -203,7 +176,6 @@ class World:
         heapq.heappush(self._events, (when, self._serial, link, item))
 
     def call(self, delay_ms: int, function: Callable[[], None]) -> None:
-        """Call `function()` after a while."""
         self.schedule(self.now + delay_ms, None, function)
 
     def next_event_in(self, most: int) -> int:
@@ -230,7 +202,6 @@ class World:
         self.advance(ms)
 
     def advance(self, ms: int) -> None:
-        """Let `ms` pass."""
         target = self.now + ms
         events = self._events
         while events and events[0][0] <= target:

@@ -1,20 +1,23 @@
-"""Command line of the soak."""
+"""Command line of the soak, what it breaks, and how it judges a node's heap."""
 
+import random
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from rich.console import Console
 
-from host_tests.brokers import BrokerError
+from host_tests.brokers import BrokerError, Mosquitto
 from tools.demo import verdict
 from tools.demo.desk import DeskError, DeskNode
+from tools.demo.proxy import Proxy
 from tools.demo.stage import Outcome, Stage
+from tools.demo.tap import BROKER, CLIENT
 from tools.micropython import Interpreter, MicroPythonError, choose
 from tools.project import ROOT
-
-from . import heap
-from .disturber import Disturber
 
 # With the journal all of the library is loaded, and without ROMFS its code is in the heap.
 _HEAP_KB = {"ram": {32: 112, 64: 208}, "journal": {32: 128, 64: 240}}
@@ -22,6 +25,60 @@ _STORES = {"steady": "ram", "killed": "journal"}
 _QOS = [1, 2]
 _TELL_EVERY_S = 30.0
 _PROBE = Path(__file__).parent / "device" / "soak_node.py"
+_PAUSE_S = (0.2, 3.0)
+_HOLD_S = (0.5, 8.0)
+_DOWN_S = (0.2, 2.0)
+# Between two readings the heap may differ by what is alive at that moment: the text of
+# the last error, a socket.  Anything that grows is far beyond it within a short soak.
+_TOLERANCE_BYTES = 1024
+
+
+class Disturber:
+    """Breaks link, power and broker at random moments, all from one seed, and counts what.
+
+    `victim` is the node whose plug is pulled; link and broker are those of all nodes.
+    """
+
+    def __init__(self, broker: Mosquitto, proxy: Proxy, victim: DeskNode, seed: int):
+        self.counts: Counter[str] = Counter()
+        self._broker = broker
+        self._proxy = proxy
+        self._victim = victim
+        self._random = random.Random(seed)
+        self._acts: tuple[tuple[str, int, Callable[[], object]], ...] = (
+            ("link cut", 4, proxy.cut),
+            ("link cut inside a packet of the node", 4, lambda: self._cut_in_packet(CLIENT)),
+            ("link cut inside a packet of the broker", 4, lambda: self._cut_in_packet(BROKER)),
+            ("link held still", 2, self._hold),
+            ("plug pulled", 4, self._pull_plug),
+            ("broker restarted", 1, self._restart_broker),
+        )
+
+    def step(self) -> str:
+        """Wait a random while, then break something -> what."""
+        time.sleep(self._random.uniform(*_PAUSE_S))
+        weights = [weight for _, weight, _ in self._acts]
+        name, _, act = self._random.choices(self._acts, weights)[0]
+        act()
+        self.counts[name] += 1
+        return name
+
+    def _cut_in_packet(self, sender: int) -> None:
+        self._proxy.cut_in_packet(self._random.randrange(400), sender)
+
+    def _hold(self) -> None:
+        self._proxy.hold()
+        time.sleep(self._random.uniform(*_HOLD_S))
+        self._proxy.release()
+
+    def _pull_plug(self) -> None:
+        self._victim.kill()
+        self._victim.start()
+
+    def _restart_broker(self) -> None:
+        self._broker.stop()
+        time.sleep(self._random.uniform(*_DOWN_S))
+        self._broker.start()
 
 
 @click.command()
@@ -121,9 +178,9 @@ def _settle(node: DeskNode) -> None:
 
 def _outcome(stage: Stage, node: DeskNode, title: str) -> Outcome:
     ending = stage.finish(node)
-    boots = heap.boots(node.lines)
-    is_steady = bool(boots) and all(map(heap.is_steady, boots))
-    checks = [(f"heap at the end as at the start, in all {len(boots)} boots", is_steady), ending]
+    lives = boots(node.lines)
+    is_well = bool(lives) and all(map(is_steady, lives))
+    checks = [(f"heap at the end as at the start, in all {len(lives)} boots", is_well), ending]
     return Outcome(title, stage.accounts(node, _QOS), checks)
 
 
@@ -132,16 +189,47 @@ def _accepted(node: DeskNode) -> int:
 
 
 def _heap(node: DeskNode) -> str:
-    boots = heap.boots(node.lines)
-    if not boots:
+    lives = boots(node.lines)
+    if not lives:
         return "no heap probed yet"
-    return f"free heap {boots[-1][-1].free}, largest block {boots[-1][-1].largest}"
+    return f"free heap {lives[-1][-1].free}, largest block {lives[-1][-1].largest}"
 
 
 def _show_heap(console: Console, node: DeskNode) -> None:
-    boots = heap.boots(node.lines)
-    longest = max(boots, key=len, default=[])
-    free = " ".join(str(one.free) for one in heap.samples(longest, 12))
-    largest = " ".join(str(one.largest) for one in heap.samples(longest, 12))
-    console.print(f"  free heap over its longest boot:     {free}", highlight=False)
-    console.print(f"  largest free block over the same:    {largest}", highlight=False)
+    longest = max(boots(node.lines), key=len, default=[])
+    for one in longest[:1] + longest[-1:]:
+        text = f"  free heap at an end of its longest boot: {one.free}, largest {one.largest}"
+        console.print(text, highlight=False)
+
+
+@dataclass(frozen=True)
+class Heap:
+    """Bytes free after a collection, and the largest block among them."""
+
+    free: int
+    largest: int
+
+
+def boots(lines: list[str]) -> list[list[Heap]]:
+    """The heap over time, boot by boot, from a node's console."""
+    found: list[list[Heap]] = []
+    for line in lines:
+        word, *values = line.split()
+        if word == "boot":
+            found.append([])
+        elif word == "heap" and found:
+            found[-1].append(Heap(*map(int, values)))
+    return [boot for boot in found if boot]
+
+
+def is_steady(boot: list[Heap]) -> bool:
+    """Is the heap at the end of a boot as it was once the node was connected?
+
+    The first reading is from before the connection and does not count.
+    """
+    settled = boot[1:] or boot
+    first, last = settled[0], settled[-1]
+    return (
+        last.free >= first.free - _TOLERANCE_BYTES
+        and last.largest >= first.largest - _TOLERANCE_BYTES
+    )

@@ -7,8 +7,7 @@ broker that restarts, and that nothing is left on the heap.
 import pytest
 from click.testing import CliRunner
 
-from host_tests.soak import heap
-from host_tests.soak.cli import cli
+from host_tests.soak.cli import Heap, boots, cli, is_steady
 
 
 @pytest.mark.xdist_group("simulator")
@@ -24,22 +23,15 @@ def test_short_soak_when_everything_breaks_then_nothing_is_lost(tmp_path, level)
 
 def test_heap_when_it_shrinks_within_a_boot_then_is_not_steady():
     lines = ["boot 1 of a on desk", "heap 30000 9000", "heap 20000 8000", "heap 19800 8000"]
-    steady, *_ = heap.boots(lines)
-    assert heap.is_steady(steady)
-    leaky, *_ = heap.boots([*lines, "heap 18500 8000"])
-    assert not heap.is_steady(leaky)
-    torn, *_ = heap.boots([*lines, "heap 19990 6000"])
-    assert not heap.is_steady(torn)
+    steady, *_ = boots(lines)
+    assert is_steady(steady)
+    leaky, *_ = boots([*lines, "heap 18500 8000"])
+    assert not is_steady(leaky)
+    torn, *_ = boots([*lines, "heap 19990 6000"])
+    assert not is_steady(torn)
 
 
 def test_heap_when_boots_follow_each_other_then_each_is_judged_alone():
     lines = ["boot 1 of a on desk", "heap 30000 9000", "boot 2 of a on desk", "heap 20000 8000"]
-    assert heap.boots(lines) == [[heap.Heap(30000, 9000)], [heap.Heap(20000, 8000)]]
-    assert all(map(heap.is_steady, heap.boots(lines)))
-
-
-def test_heap_when_many_readings_then_samples_keep_first_and_last():
-    boot = [heap.Heap(n, n) for n in range(100)]
-    few = heap.samples(boot, 12)
-    assert len(few) == 12
-    assert few[0] == boot[0] and few[-1] == boot[-1]
+    assert boots(lines) == [[Heap(30000, 9000)], [Heap(20000, 8000)]]
+    assert all(map(is_steady, boots(lines)))

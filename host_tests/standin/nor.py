@@ -2,7 +2,7 @@
 
 Bits only fall when programming and rise only by erasing a whole block; programs are
 whole aligned units and never ask a 0 to become 1; every block counts its wear.  The
-power can be cut at any operation, which is then undone, done or torn; operations can
+power can be cut at any operation (`watch`), which `cut` undoes or tears; operations can
 fail; blocks can be worn out, bits fall by themselves.  No clock; one seed, one result.
 """
 
@@ -14,11 +14,7 @@ TORN_PREFIX = "torn prefix"
 TORN_BITS = "torn bits"
 MODES = (UNDONE, DONE, TORN_PREFIX, TORN_BITS)
 
-_SYNC, _BLOCK_COUNT, _BLOCK_BYTES, _ERASE = 3, 4, 5, 6
-
-
-class PowerCut(Exception):
-    """The power failed; the object that used the flash is dead."""
+_BLOCK_COUNT, _BLOCK_BYTES, _ERASE = 4, 5, 6
 
 
 class WrongUse(AssertionError):
@@ -43,19 +39,11 @@ class Flash:
         self.worn: dict[int, bool] = {}  # block -> does it say so, or keep wrong bits in silence
         self.watch = None  # watch(address, before, after), called before each operation
         self.watch_read = None  # watch_read(), called before each read
-        self._cut_at = None
         self._failures = 0
 
     @property
     def erases(self):
-        """Blocks erased so far."""
         return sum(self.wear)
-
-    def cut_at(self, operation, mode, seed=0):
-        """Cut the power at the operation with this number, counted from 0."""
-        self._cut_at = operation
-        self._cut_mode = mode
-        self._cut_seed = seed
 
     def fail_at(self, operation, count):
         """From the operation with this number on so many fail; each leaves nothing or half."""
@@ -84,13 +72,10 @@ class Flash:
         if at % self.program_bytes or len(buf) % self.program_bytes or not buf:
             raise WrongUse(f"program of {len(buf)} bytes at {at}: not whole aligned units")
         before = self.data[at : at + len(buf)]
-        if block in self.worn:
-            self._wear_out(block)
-            return
-        if _and(before, buf) != bytes(buf):
+        if block not in self.worn and _and(before, buf) != bytes(buf):
             raise WrongUse(f"program at {at} would turn a 0 into a 1")
-        self._change(at, before, bytes(buf))
-        self.programs += len(buf) // self.program_bytes
+        if self._change(block, at, bytes(buf)):
+            self.programs += len(buf) // self.program_bytes
 
     def ioctl(self, op, arg):
         """Block count (4), block size (5), erase (6); sync (3) and the rest do nothing."""
@@ -108,11 +93,6 @@ class Flash:
 
     # --- inside -----------------------------------------------------------------------
 
-    def _wear_out(self, block):
-        self.operations += 1
-        if self.worn[block]:
-            raise OSError(5)
-
     def _address(self, block, offset, n):
         at = block * self.block_bytes + offset
         if not 0 <= at <= at + n <= len(self.data):
@@ -121,28 +101,27 @@ class Flash:
 
     def _erase(self, block):
         at = self._address(block, 0, self.block_bytes)
-        if block in self.worn:
-            self._wear_out(block)
-            return
-        before = self.data[at : at + self.block_bytes]
-        self._change(at, before, b"\xff" * self.block_bytes)
-        self.wear[block] += 1
+        if self._change(block, at, b"\xff" * self.block_bytes):
+            self.wear[block] += 1
 
-    def _change(self, at, before, after):
+    def _change(self, block, at, after):
+        # -> whether the block took it; one that is worn out may say so.
+        if block in self.worn:
+            self.operations += 1
+            if self.worn[block]:
+                raise OSError(5)
+            return False
         if self.watch:
-            self.watch(at, bytes(before), after)
+            self.watch(at, bytes(self.data[at : at + len(after)]), after)
         if self._failures and self.operations >= self._fail_at:
             self._failures -= 1
             if self._failures % 2:
                 half = len(after) // 2
                 self.data[at : at + half] = after[:half]
             raise OSError(5)
-        if self.operations == self._cut_at:
-            torn = cut(bytes(before), after, self._cut_mode, self._cut_seed)
-            self.data[at : at + len(torn)] = torn
-            raise PowerCut(f"at operation {self.operations}, {self._cut_mode}")
         self.data[at : at + len(after)] = after
         self.operations += 1
+        return True
 
 
 def cut(before, after, mode, seed=0):

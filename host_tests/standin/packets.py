@@ -74,12 +74,12 @@ def property_bytes(name: str, value) -> bytes:
     """One property, its identifier in front; a pair's value is two texts."""
     number, kind = _PROPERTIES[name]
     if kind > 0:
-        return bytes((number,)) + value.to_bytes(kind, "big")
-    if kind == _VARYING:
-        return bytes((number,)) + varying(value)
-    if kind == _PAIR:
-        return bytes((number,)) + string(value[0]) + string(value[1])
-    return bytes((number,)) + string(value)
+        content = value.to_bytes(kind, "big")
+    elif kind == _VARYING:
+        content = varying(value)
+    else:
+        content = b"".join(string(text) for text in (value if kind == _PAIR else (value,)))
+    return bytes((number,)) + content
 
 
 def section(*parts: bytes) -> bytes:
@@ -413,29 +413,22 @@ class Connect:
 
 
 def filters(packet: bytes, level: int = 4) -> list[tuple[bytes, int]]:
-    """(filter, options) of a SUBSCRIBE."""
+    """(filter, options) of a SUBSCRIBE; an UNSUBSCRIBE has no options, here 0."""
     found = []
-    at = _list_start(packet, level)
+    has_options = packet[0] >> 4 == SUBSCRIBE
+    at = body_start(packet) + 2
+    if level == 5:
+        _, at = read_properties(packet, at)
     while at < len(packet):
         name, at = string_at(packet, at)
-        found.append((name, packet[at]))
-        at += 1
+        found.append((name, packet[at] if has_options else 0))
+        at += has_options
     return found
 
 
 def names(packet: bytes, level: int = 4) -> list[bytes]:
     """The filters of an UNSUBSCRIBE."""
-    found = []
-    at = _list_start(packet, level)
-    while at < len(packet):
-        name, at = string_at(packet, at)
-        found.append(name)
-    return found
-
-
-def _list_start(packet: bytes, level: int) -> int:
-    at = body_start(packet) + 2
-    return read_properties(packet, at)[1] if level == 5 else at
+    return [name for name, _ in filters(packet, level)]
 
 
 def describe(packet: bytes, level: int = 4) -> str:

@@ -103,7 +103,7 @@ class ScriptedStream:
         self.is_closed = True
 
     def setblocking(self, *args):
-        """As a socket; it never blocks."""
+        pass
 
     setsockopt = connect = setblocking
 

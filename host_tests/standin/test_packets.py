@@ -97,12 +97,8 @@ def test_connect_tells_all_its_fields():
         will_properties=p.properties(will_delay=5, content_type=b"x"),
     )  # fmt: skip
     hello = p.Connect(packet)
-    assert (hello.level, hello.is_clean, hello.keepalive, hello.client_id) == (
-        5,
-        True,
-        30,
-        b"node",
-    )
+    assert (hello.level, hello.is_clean) == (5, True)
+    assert (hello.keepalive, hello.client_id) == (30, b"node")
     assert (hello.will_topic, hello.will_message) == (b"w", b"off")
     assert (hello.user, hello.password) == (b"user", b"key")
     assert hello.properties == {"session_expiry": 60}

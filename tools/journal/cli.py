@@ -48,7 +48,8 @@ def check(file: Path) -> None:
     click.echo(_about(log))
     click.echo(_summary(log))
     problems = [f"page at 0x{at:06x} cannot be read" for at in log.unreadable]
-    problems += [f"message {r.number} is no PUBLISH packet" for r in _strange(log)]
+    strange = [record.number for record in log.messages() if _publish(record.packet) is None]
+    problems += [f"message {number} is no PUBLISH packet" for number in strange]
     if problems:
         hint = "; a power cut while it was written leaves one page like that"
         raise click.ClickException("\n".join(problems) + (hint if log.unreadable else ""))
@@ -99,10 +100,6 @@ def _shown(record: Record) -> str:
         f"{text}: packet id {record.packet_id}, QoS {record.qos}{flags},"
         f" topic {topic}, {len(payload)} bytes {payload[:24].hex()}"
     )
-
-
-def _strange(log: Log) -> list[Record]:
-    return [r for r in log.messages() if _publish(r.packet) is None]
 
 
 def _publish(packet: bytes) -> tuple[str, bytes] | None:

@@ -19,18 +19,8 @@ _STEP_BYTES = 32  # groups lie at multiples of it, whatever the layout
 _BLANK = 0xFF
 _IDS = 30  # of a set
 
-_NOTES = {
-    1: "number",
-    2: "done",
-    3: "pubrec",
-    4: "online",
-    5: "hold",
-    6: "release",
-    7: "renew",
-    8: "set",
-    9: "bits",
-    10: "oldest",
-}
+_NUMBER = 1
+_NOTES = ("", "", "done", "pubrec", "online", "hold", "release", "renew", "set", "bits", "oldest")
 
 
 class NotAJournal(Exception):
@@ -50,11 +40,6 @@ class Layout(NamedTuple):
     def block_bytes(self) -> int:
         """Bytes of an erase block."""
         return self.page_bytes * self.block_pages
-
-    @property
-    def pages(self) -> int:
-        """Pages of the ring."""
-        return self.block_pages * self.blocks
 
 
 class Record(NamedTuple):
@@ -160,31 +145,31 @@ def find_layout(image: bytes) -> Layout:
 def read_log(image: bytes) -> Log:
     """All of it; NotAJournal if there is none."""
     layout = find_layout(image)
-    blocks: dict[int, list[Group]] = {}
+    blocks: dict[int, tuple[list[Group], list[int]]] = {}  # groups, addresses of unreadable pages
     for place in range(layout.blocks):
-        groups = [*_groups(image, layout, place, [])]
+        unreadable: list[int] = []
+        groups = [*_groups(image, layout, place, unreadable)]
         titles = [group for group in groups if group.title]
         if titles:
             block = titles[0].page // layout.block_pages
-            blocks[block] = [g for g in groups if g.page // layout.block_pages == block]
-    newest = max(blocks)
-    oldest = newest
-    for group in blocks[newest]:
+            own = [group for group in groups if group.page // layout.block_pages == block]
+            blocks[block] = own, unreadable
+    newest = oldest = max(blocks)
+    for group in blocks[newest][0]:
         if group.title:
             oldest = newest - group.title.back
-        for record in _records(image, group):
+        for record in group.records:
             if record.kind == "oldest":
                 oldest = record.number
     if newest - oldest + 1 >= layout.blocks:
         newest -= 1  # nothing but copies of what the oldest block holds
     log = Log(layout, oldest, newest, [], [])
     for block in range(oldest, newest + 1):
-        if block in blocks:
-            for group in _groups(image, layout, block % layout.blocks, log.unreadable):
-                if group.page // layout.block_pages == block:
-                    group.records = [*_records(image, group)]
-                    log.groups.append(group)
-                    _add_up(log, group)
+        groups, unreadable = blocks.get(block, ([], []))
+        log.unreadable += unreadable
+        log.groups += groups
+        for group in groups:
+            _add_up(log, group)
     return log
 
 
@@ -194,7 +179,8 @@ def _groups(image: bytes, layout: Layout, place: int, unreadable: list[int]) -> 
     while at < stop:
         group = read_group(image, at, stop - at)
         page = at // layout.page_bytes
-        if group is not None and group.page % layout.pages == page:
+        if group is not None and group.page % (layout.block_pages * layout.blocks) == page:
+            group.records = [*_records(image, group)]
             yield group
             at += group.length
             continue
@@ -212,10 +198,10 @@ def _records(image: bytes, group: Group) -> Iterator[Record]:
         kind, value = _NOTE.unpack_from(image, at)
         if kind < 0x40:
             at += _NOTE.size
-            if kind == 1:
+            if kind == _NUMBER:
                 number = value
             else:
-                yield Record(_NOTES.get(kind, f"unknown {kind}"), value)
+                yield Record(_NOTES[kind] if kind < len(_NOTES) else f"unknown {kind}", value)
             continue
         state, n, packet_id = _ENTRY.unpack_from(image, at)
         at += _ENTRY.size
