@@ -12,8 +12,6 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tools.journal.life import life_years
-
 from .errors import BoardError
 from .places import BOARDS, read_toml, shown
 
@@ -77,9 +75,8 @@ class Journal(_Table):
 
     def life_years(self, seconds_per_message=10):
         """Years until every block has seen `cycles` erases, wear being even."""
-        per_message = self.erases_per_message
-        flash = {"cycles": self.cycles, "block_bytes": self.erase_unit}
-        return life_years(self.size, per_message, seconds_per_message=seconds_per_message, **flash)
+        messages = self.size // self.erase_unit * self.cycles / self.erases_per_message
+        return messages * seconds_per_message / (365.25 * 86400)
 
 
 class Memory(_Table):
