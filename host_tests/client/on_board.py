@@ -21,7 +21,6 @@ def tests_in_module(name, level):
 
 def scripts_in_file(path, level):
     """-> (name, test) of those for this level."""
-    from host_tests.client import aio_player  # noqa: F401 - plays some of them
     from host_tests.client.player import read_scripts
 
     scripts = [script for script in read_scripts(path) if level in script.levels]

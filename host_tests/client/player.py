@@ -12,9 +12,17 @@ import umqtt31
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
-from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
+from host_tests.client.notation import (
+    arguments_of,
+    bytes_of,
+    counted,
+    items_of,
+    packet_of,
+    value_of,
+)
+from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import MQTTError, simple
+from umqtt31 import MQTTError, robust, simple
 
 # What becomes of the stream: its attribute, and the value if the step has none.
 _STREAM = {
@@ -27,14 +35,12 @@ _STREAM = {
     "read_most": ("read_most", 0),
     "takes": ("takes", -1),
 }
-_BEGINNINGS = ("journal", "clean", "offline", "simple", "aio")  # words of `with`
+_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio")  # after `with`
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
 class Script:
     """`name`, `levels` it is for, `note` with its ids, and its numbered `lines` of steps."""
-
-    players = []  # that of the waiting client, that of asyncio's
 
     def __init__(self, title):
         self.name, _, levels = title.partition(" level ")
@@ -53,11 +59,12 @@ class Script:
         text = "\n".join([line for _, line in lines])
         hears_drops = "dropped " in text.replace("stats.dropped", "")
         for row in rows:
-            make = self.players[-1] if "with aio" in text else self.players[0]
+            make = _player_of(text)
             player = make(level, hears_drops, hears_drops or "max_age=" in text)
             for number, line in lines:
-                for step in _filled(line, row).split(" / "):
-                    self._play_step(player, number, step.strip())
+                for step in _repeated(_filled(line, row)).split(" / "):
+                    if step:
+                        self._play_step(player, number, step.strip())
             self._play_step(player, lines[-1][0], "end")
 
     def _play_step(self, player, number, step):
@@ -71,14 +78,34 @@ class Script:
 def _rows(line):
     names, _, rows = line[4:].partition(": ")
     names = names.split()
-    rows = rows.split("; " if "; " in rows else ", ")
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows]
+    found = []
+    for row in rows.split("; " if "; " in rows else ", "):
+        found += counted(row) if row.replace("..", "", 1).isdigit() else [row]
+    return [dict(zip(names, row.split(None, len(names) - 1))) for row in found]
 
 
 def _filled(line, row):
     for name, text in row.items():
         line = line.replace("{%s}" % name, text)
     return line
+
+
+def _repeated(line):
+    """`[(1 s) / poll] x3` is these steps three times."""
+    before, _, rest = line.partition("[")
+    steps, _, rest = rest.partition("] x")
+    count, slash, rest = rest.partition(" / ")
+    if not count.isdigit():
+        return line
+    return before + " / ".join([steps] * int(count)) + slash + _repeated(rest)
+
+
+def _player_of(text):
+    if "with aio" in text:
+        from host_tests.client.aio_player import AioPlayer
+
+        return AioPlayer
+    return Player
 
 
 def read_scripts(path):
@@ -98,6 +125,21 @@ def read_scripts(path):
                 else:
                     lines.append((number, text))
     return scripts
+
+
+class Robust(robust.MQTTClient):
+    """What delay() and log() are told is in `told`."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.told = []
+
+    def delay(self, i):
+        self.told.append(i)
+
+    def log(self, in_reconnect, e):
+        assert isinstance(e, OSError)
+        self.told.append("reconnect" if in_reconnect else "lost")
 
 
 class Player:
@@ -147,7 +189,9 @@ class Player:
         alone, self.options = arguments_of(words)
         self.flash = FailingFlash()
         assert not [word for word in alone if word not in _BEGINNINGS], step
-        self.front = simple if "simple" in alone else None
+        self.store = KeepingStore() if "store" in alone else None
+        self.front = simple.MQTTClient if "simple" in alone else None
+        self.front = Robust if "robust" in alone else self.front
         self.has_journal = "journal" in alone or "journal" in self.options
         self.is_grouping = self.options.pop("journal", "") == "group"  # commit
         self._client("clean" in alone, "offline" not in alone)
@@ -155,9 +199,12 @@ class Player:
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
             self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
+        elif self.store:
+            self.options["store"] = self.store
         options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
         self.d = self.dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
+        self.sockets = []  # that the script gave it
         self.oversize = []
 
     def _expect(self, call, wanted):
@@ -169,16 +216,19 @@ class Player:
             assert 0 <= late_ms <= 20, late_ms
             return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith(("Error", "Exception")):
+        if name.isupper() or name.endswith(("Error", "Exception", "Iteration")):
             error = error_of(call)
             if name.isupper():
                 assert isinstance(error, MQTTError), error
                 assert error.code == getattr(umqtt31, name), error
             else:
                 assert isinstance(error, eval(name)), error
+            if type(error) is MQTTError and error.code != umqtt31.NETWORK:
+                # It is no error of the system's.
+                assert not error.errno and "Errno" not in str(error), error
             if text and text[0] != '"':
                 number, _, text = text.partition(" ")
-                given = error.code if name == "MQTTError" else error.args[0]
+                given = error.errno if name.isupper() else error.args[0]
                 assert given == (getattr(errno, number, None) or int(number, 0)), given
             assert text.strip('"') in str(error), error
         else:
@@ -243,6 +293,9 @@ class Player:
         return [self._packet(words) for words in self._items(text)]
 
     def _packet(self, words):
+        start, colon, end = words[-1].partition(":")
+        if colon and (start + end).isdigit():  # a part of it
+            return self._packet(words[:-1])[int(start or 0) : int(end) if end else None]
         return self._connect_packet(words) if words[0] == "CONNECT" else packet_of(words)
 
     def _connect_packet(self, words):
@@ -263,11 +316,21 @@ class Player:
 
     def do_socket(self, text):
         self.do_stream(text)
-        self.d.next_stream = self.d.stream
+        self.d.sockets.append(self.d.stream)
+        self.sockets.append(self.d.stream)
+
+    def do_unreachable(self, text):
+        self.d.unreachable = int(text)
+
+    def do_connections(self, text):
+        """So many were opened, or tried to be."""
+        assert self.d.opened == int(text), self.d.opened
 
     def do_open(self, text):
         words, named = arguments_of(text.split())
-        return self.d.client.connect("clean" in words, stream=self.d.stream, **named)
+        if not self.d.sockets:
+            named.setdefault("stream", self.d.stream)
+        return self.d.client.connect("clean" in words, **named)
 
     def do_set(self, text):
         name, value = text.split(" ", 1)
@@ -351,6 +414,16 @@ class Player:
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
 
+    def do_room(self, text):
+        """The store takes so many messages."""
+        self.store.slots = int(text)
+
+    def do_told(self, text):
+        """umqtt.robust's delay() and log() were told just this since the last look."""
+        told = self.d.client.told
+        assert told == [value_of(word) for word in text.split(", ") if word != "nothing"], told
+        told[:] = []
+
     def do_spoil(self, text):
         at = bytes(self.flash.data).find(value_of(text))
         assert at >= 0
@@ -421,9 +494,7 @@ class Player:
             self.do_a("nothing")
 
     def _all_said(self):
-        if self.d.stream:
-            assert self.d.stream.has_answered(), "an answer was not asked for"
+        if self.d.stream and self.d.stream not in self.d.sockets:
+            for stream in self.sockets + [self.d.stream]:
+                assert stream.has_answered(), "an answer was not asked for"
             self.do_c("nothing")
-
-
-Script.players.append(Player)

@@ -4,7 +4,6 @@ import contextlib
 
 import pytest
 
-from host_tests.client import aio_player  # noqa: F401 - plays some of them
 from host_tests.client.player import Script, read_scripts
 from host_tests.client.runner import FOLDER
 
