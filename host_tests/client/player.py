@@ -63,8 +63,7 @@ class Script:
             player = make(level, hears_drops, hears_drops or "max_age=" in text)
             for number, line in lines:
                 for step in _repeated(_filled(line, row)).split(" / "):
-                    if step:
-                        self._play_step(player, number, step.strip())
+                    self._play_step(player, number, step.strip())
             self._play_step(player, lines[-1][0], "end")
 
     def _play_step(self, player, number, step):
@@ -94,10 +93,11 @@ def _repeated(line):
     """`[(1 s) / poll] x3` is these steps three times."""
     before, _, rest = line.partition("[")
     steps, _, rest = rest.partition("] x")
-    count, slash, rest = rest.partition(" / ")
+    count, _, rest = rest.partition(" / ")
     if not count.isdigit():
         return line
-    return before + " / ".join([steps] * int(count)) + slash + _repeated(rest)
+    steps = (steps + " / ") * int(count) + _repeated(rest)
+    return before + (steps if rest else steps[:-3])
 
 
 def _player_of(text):
@@ -204,7 +204,7 @@ class Player:
         options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
         self.d = self.dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
-        self.sockets = []  # that the script gave it
+        self.streams = []  # that others follow as sockets
         self.oversize = []
 
     def _expect(self, call, wanted):
@@ -315,9 +315,12 @@ class Player:
         self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
 
     def do_socket(self, text):
-        self.do_stream(text)
+        before = self.d.stream
+        if before and before not in self.d.sockets:
+            self.do_c("nothing")
+            self.streams.append(before)  # what it is to be asked may still come
+        self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
         self.d.sockets.append(self.d.stream)
-        self.sockets.append(self.d.stream)
 
     def do_unreachable(self, text):
         self.d.unreachable = int(text)
@@ -355,7 +358,10 @@ class Player:
     def do_b(self, text):
         reply, _, request = text.partition(" to ")
         if request:
-            self.d.stream.answer(b"".join(self._packets(request)), b"".join(self._packets(reply)))
+            request = b"".join(self._packets(request))
+            for piece in self._packets(reply) or [b""]:
+                self.d.stream.answer(request, piece)
+                request = b""  # the others come at once
         else:
             self.d.b2c(*self._packets(text))
 
@@ -470,7 +476,7 @@ class Player:
     def do_reconnect(self, text):
         """reconnect() until it succeeds; with a number, or connected: once -> what it returns."""
         words = text.split()
-        if self.d.client.is_connected or text.isdigit():
+        if self.front is Robust or self.d.client.is_connected or text.isdigit():
             return self.d.client.reconnect(*[int(word) for word in words])
         self._all_said()
         self.d.reconnect("clean" in words, self._is_present(words))
@@ -495,6 +501,7 @@ class Player:
 
     def _all_said(self):
         if self.d.stream and self.d.stream not in self.d.sockets:
-            for stream in self.sockets + [self.d.stream]:
+            for stream in self.streams + [self.d.stream]:
                 assert stream.has_answered(), "an answer was not asked for"
+            assert not [stream.sent for stream in self.streams if stream.sent]
             self.do_c("nothing")

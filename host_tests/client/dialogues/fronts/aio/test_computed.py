@@ -179,7 +179,9 @@ def test_config_of_mqtt_as_makes_the_client_that_its_table_says():
     client.set_last_will("gone", "dev", True, 1)
     stream = ScriptedStream()
     fields = [b"gone", b"dev", b"name", b"secret"]
-    stream.answer(wire.connect(b"dev", 2 | 0xC0 | 4 | 8 | 32, 30, *fields, level=4), wire.connack())
+    stream.answer(
+        wire.connect(b"dev", 2 | 0xC0 | 4 | 8 | 32, 30, *fields, level=4), wire.connack()
+    )
     d.run(client.connect(True, lambda: stream))
     d.run(client.disconnect())
     assert stream.has_answered()
