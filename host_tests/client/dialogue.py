@@ -93,6 +93,8 @@ class Dialogue:
     class of clients, whose callback gets topic and payload alone.
     """
 
+    make_stream = ScriptedStream
+
     def __init__(
         self,
         clean=False,
@@ -172,7 +174,7 @@ class Dialogue:
         """
         if is_present is None:
             is_present = self.level > 3 and not clean
-        stream = ScriptedStream(**limits)
+        stream = self.make_stream(**limits)
         self.sockets = [stream]
         stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present), said))
         return stream

@@ -21,7 +21,6 @@ from host_tests.client.notation import (
     value_of,
 )
 from host_tests.standin.store import KeepingStore
-from host_tests.standin.stream import ScriptedStream
 from umqtt31 import MQTTError, robust, simple
 
 # What becomes of the stream: its attribute, and the value if the step has none.
@@ -35,7 +34,8 @@ _STREAM = {
     "read_most": ("read_most", 0),
     "takes": ("takes", -1),
 }
-_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio")  # after `with`
+# Words of `with`.
+_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio", "locked")
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
@@ -105,6 +105,10 @@ def _player_of(text):
         from host_tests.client.aio_player import AioPlayer
 
         return AioPlayer
+    if "with locked" in text:
+        from host_tests.client.locked.player import LockedPlayer
+
+        return LockedPlayer
     return Player
 
 
@@ -283,8 +287,11 @@ class Player:
             value = getattr(value, part)
         alone, named = arguments_of(rest.split())
         if callable(value):
-            return value(*alone, **named)
+            return self._call(name, value, alone, named)
         assert [value] == alone, value
+
+    def _call(self, name, method, alone, named):
+        return method(*alone, **named)
 
     def _items(self, text):
         return [] if text == "nothing" else items_of(text, self.level)
@@ -312,14 +319,14 @@ class Player:
 
     def do_stream(self, text):
         self._all_said()
-        self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
+        self.d.stream = self.d.make_stream(**arguments_of(text.split())[1])
 
     def do_socket(self, text):
         before = self.d.stream
         if before and before not in self.d.sockets:
             self.do_c("nothing")
             self.streams.append(before)  # what it is to be asked may still come
-        self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
+        self.d.stream = self.d.make_stream(**arguments_of(text.split())[1])
         self.d.sockets.append(self.d.stream)
 
     def do_unreachable(self, text):

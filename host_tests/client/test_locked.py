@@ -10,16 +10,16 @@ from tools.project import ROOT
 
 LEVELS = (3, 5)
 PATHS = [
-    (module, name)
-    for module in ("sending", "receiving", "waiting", "staying", "properties", "scheduled")
-    for name in functions_of(FOLDER / "locked" / f"{module}.py", LEVELS)
+    (file, name)
+    for file in ("paths.txt", "paths.py", "scheduled.py")
+    for name in functions_of(FOLDER / "locked" / file, LEVELS)
 ]
 results_of = functools.cache(run_module)
 
 
-@pytest.mark.parametrize(("module", "name"), PATHS)
-def test_path_with_locked_heap_allocates_nothing(micropython, module, name):
-    results = results_of(micropython, FOLDER / "locked" / f"{module}.py", 1_000_000, LEVELS)
+@pytest.mark.parametrize(("file", "name"), PATHS)
+def test_path_with_locked_heap_allocates_nothing(micropython, file, name):
+    results = results_of(micropython, FOLDER / "locked" / file, 1_000_000, LEVELS)
     assert results.get(name, "was not run") == ""
 
 
