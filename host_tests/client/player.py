@@ -253,7 +253,9 @@ class Player:
             return method(rest)
         if name in _STREAM:
             attribute, value = _STREAM[name]
-            return setattr(self.d.stream, attribute, value_of(rest) if rest else value)
+            if rest:
+                value = OSError(int(rest)) if name == "broken" else value_of(rest)
+            return setattr(self.d.stream, attribute, value)
         return self._ask(name, rest)
 
     def _wait(self, words):
@@ -338,8 +340,9 @@ class Player:
 
     def do_open(self, text):
         words, named = arguments_of(text.split())
-        if not self.d.sockets:
-            named.setdefault("stream", self.d.stream)
+        stream = self.d.stream
+        if stream and not (self.d.sockets or stream.is_closed):
+            named.setdefault("stream", stream)
         return self.d.client.connect("clean" in words, **named)
 
     def do_set(self, text):
