@@ -155,7 +155,6 @@ class Player:
         self.level = level
         self.hears_drops = hears_drops
         self.is_queueing = is_queueing
-        self.flash = FailingFlash()
         self.options = {}
         self.d = None
         self.dropped = []
@@ -191,7 +190,7 @@ class Player:
             self._all_said()
         words = step.split()[1:] if step.startswith("with") else []
         alone, self.options = arguments_of(words)
-        self.flash = FailingFlash()
+        self.flash = FailingFlash(self.options.pop("blocks", 8))
         assert not [word for word in alone if word not in _BEGINNINGS], step
         self.store = KeepingStore() if "store" in alone else None
         self.front = simple.MQTTClient if "simple" in alone else None
