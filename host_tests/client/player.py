@@ -383,7 +383,8 @@ class Player:
         for words in self._items(text):
             alone, named = arguments_of(words)
             payload = alone[0] if alone else b"x"
-            topic = bytes_of(str(named["topic"])) if "topic" in named else b"t"
+            topic = named.get("topic", b"t")
+            topic = topic if isinstance(topic, bytes) else str(topic).encode()
             flags = [named.get(one, 0) for one in ("qos", "retain", "dup")]
             wanted.append(tuple([topic, payload] + flags))
         got = self.d.take_messages()

@@ -1,7 +1,7 @@
 """What the scripts of level 5 cannot say: loops, stores that fail, bytes written out."""
 
 import umqtt31
-from host_tests.client.dialogue import Dialogue, code_of, refuses
+from host_tests.client.dialogue import Dialogue, refuses
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import (
     asked,
@@ -14,12 +14,8 @@ from host_tests.client.wire import (
     pubrec,
     pubrel,
     refused,
-    suback,
-    subscribe,
 )
-from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import JOURNAL, MQTTError
 from umqtt31.properties import encode
 from umqtt31.v5 import MQTTClient
 
@@ -49,24 +45,13 @@ def test_class_of_another_level_names_the_one_to_take():
     refuses(ValueError, "MQTTClient from umqtt31", MQTTClient, b"d", "h", level=4)
 
 
-def refusing(d, reasons):
-    """The handler refuses messages whose payload is in `reasons`, with the reason there."""
-
-    def handle(message):
-        d.keep(message)
-        if message.payload in reasons:
-            message.refuse(reasons[message.payload])
-
-    d.client.on_message = handle
-
-
 def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
     """MQTT-4.6.0-2, MQTT-4.6.0-3: whole, however few bytes the stream takes at a time."""
     for write_most in (0, 1, 7):
         for before in range(33):
             d = Dialogue()
             d.stream.write_most = write_most
-            refusing(d, {b"bad": 0x99})
+            d.client.on_message = lambda m: m.payload == b"bad" and m.refuse(0x99)
             good = [publish(b"t", b"good", 1, k + 1) for k in range(before)]
             bad = [publish(b"t", b"bad", 1 + k % 2, 100 + k) for k in range(12)]
             d.stream.feed(*good, *bad, publish(b"t", b"good", 1, 99))
@@ -79,29 +64,15 @@ def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
             )
 
 
-def aliased(topics, most, **options):
-    d = Dialogue(is_connected=False, **options)
-    d.client.v5.topic_aliases = topics
-    d.connect(False, False, properties(topic_alias_maximum=most))
+def aliased():
+    d = Dialogue(is_connected=False)
+    d.client.v5.topic_aliases = 2
+    d.connect(False, False, properties(topic_alias_maximum=10))
     return d
 
 
-def test_store_that_fails_as_an_alias_is_to_go_out_closes_the_stream():
-    """The message is accepted, and poll() tells the error."""
-    store = KeepingStore()
-    d = aliased(2, 10, store=store)
-
-    def fail():
-        raise MQTTError(JOURNAL)
-
-    store.before_commit = fail
-    d.publish()
-    assert d.stream.is_closed and not d.client.is_connected
-    assert code_of(d.client.poll) == JOURNAL
-
-
 def test_c2b_topic_that_may_change_gets_no_alias():
-    d = aliased(2, 10)
+    d = aliased()
     topic = bytearray(b"long/a")
     for _ in range(2):
         d.client.publish(topic, b"x", False, 0)
@@ -110,31 +81,11 @@ def test_c2b_topic_that_may_change_gets_no_alias():
 
 def test_first_messages_make_no_attribute():
     """With the heap locked there may be no room for one."""
-    d = aliased(2, 10)
+    d = aliased()
     names = set(d.client.__dict__)
     for _ in range(2):
         d.client.publish(b"long/a", b"x", qos=1, properties=None)
     assert set(d.client.__dict__) == names
-
-
-def test_filters_are_remembered_when_the_journal_fails_at_connack():
-    store = FailingFlash().journal()
-    d = Dialogue(store=store)
-    d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
-    d.lose()
-    d.new_stream(False, False)
-    stream, d.next_stream = d.next_stream, None
-
-    def fail(first, packet_id):
-        raise MQTTError(JOURNAL)
-
-    real = store.note
-    store.note = fail
-    assert code_of(d.client.connect, False, stream) == JOURNAL
-    store.note = real
-    d.connect(False, is_present=False)
-    d.work()
-    d.c2b(subscribe(2, (b"a", 1)))
 
 
 def test_b2c_receive_maximum_of_the_client_is_what_surely_finds_its_place():

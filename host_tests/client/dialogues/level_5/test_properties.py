@@ -12,14 +12,6 @@ NAMES = (
 )  # fmt: skip
 
 
-def test_b2c_topic_that_is_no_text_is_handed_over_as_its_bytes():
-    """Only texts in properties are looked at, see the guide."""
-    d = Dialogue()
-    d.b2c(publish(b"\xff\x00", b"x"), publish(b"a", b"y", 1, 7))
-    assert d.messages == [(b"\xff\x00", b"x", 0, False, False), (b"a", b"y", 1, False, False)]
-    d.c2b(puback(7))
-
-
 def test_b2c_message_shows_its_properties():
     """MQTT-3.3.2-13, MQTT-3.3.2-19."""
     d = Dialogue()
@@ -124,11 +116,3 @@ def test_c2b_properties_that_a_message_cannot_have_are_refused():
             refuses(TypeError, "properties", call, properties=bad)
     d.c2b()
     assert d.client.inflight == 0
-
-
-def test_b2c_message_has_no_property_of_another_name():
-    d = Dialogue()
-    errors = []
-    d.client.on_message = lambda message: errors.append(error_of(getattr, message, "nosuch"))
-    d.b2c(publish(b"t", b"x", properties=properties(content_type=b"c")))
-    assert [isinstance(error, AttributeError) for error in errors] == [True]

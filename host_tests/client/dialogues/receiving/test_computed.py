@@ -170,8 +170,3 @@ def test_message_object_serves_all_messages():
     d.client.on_message = lambda message: seen.append(id(message))
     d.b2c(publish(b"a", b"1"), publish(b"b", b"2", 1, 5), publish(b"c", b"3", 2, 6))
     assert len(seen) == 3 and len(set(seen)) == 1
-
-
-def test_message_has_no_other_attribute():
-    error = handled(lambda message: error_of(getattr, message, "nosuch"))
-    assert isinstance(error, AttributeError)

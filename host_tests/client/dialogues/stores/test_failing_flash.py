@@ -2,7 +2,7 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import puback
+from host_tests.client.wire import puback, publish, suback, subscribe
 from host_tests.standin.store import KeepingStore
 from umqtt31 import CLOSED, FULL, JOURNAL, MQTTError
 
@@ -177,11 +177,13 @@ def test_connect_when_flash_fails_then_is_closed_and_connects_later_with_all_the
             assert d.client.inflight == 2
 
 
-# The same where what the broker says in CONNACK cannot be recorded.
+# The same where what the broker says in CONNACK cannot be recorded; filters are remembered.
 def test_connect_when_flash_fails_at_connack_then_is_closed():
     for failing in ("renew", "note"):
         store = FailingFlash().journal()
-        d = Dialogue(is_connected=False, store=store)
+        d = Dialogue(store=store)
+        d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
+        d.lose()
         d.publish(b"1")
         record = getattr(store, failing)
 
@@ -196,6 +198,7 @@ def test_connect_when_flash_fails_at_connack_then_is_closed():
         setattr(store, failing, record)
         d.connect(False, is_present=False)
         d.work()
+        d.c2b(subscribe(3, (b"a", 1)), publish(b"t", b"1", 1, 2))
 
 
 def fill(overflow):
