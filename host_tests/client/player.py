@@ -9,8 +9,8 @@ stream.  Runs under CPython and MicroPython.
 import errno
 
 import umqtt31
-from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of, speak
+from host_tests.client import dialogue, wire
+from host_tests.client.dialogue import Dialogue, error_of, levels_of, speak
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import (
     arguments_of,
@@ -129,6 +129,19 @@ def read_scripts(path):
                 else:
                     lines.append((number, text))
     return scripts
+
+
+def tests_of(what):
+    """-> (name, levels, test) of each function in the module of this name, or of each script in
+    the file with this path."""
+    if what.endswith(".txt"):
+        return [
+            (one.name, one.levels, lambda one=one: one.play(dialogue.default_level))
+            for one in read_scripts(what)
+        ]
+    module = __import__(what, None, None, ("*",))
+    names = [name for name in dir(module) if name.startswith("test_")]
+    return [(name, levels_of(module, name), getattr(module, name)) for name in names]
 
 
 class Robust(robust.MQTTClient):

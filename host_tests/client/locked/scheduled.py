@@ -4,10 +4,10 @@ leave it locked for good, and no timer's function, which could not allocate.
 Each function looks at every jump of a program, from a scheduled function.  MicroPython.
 """
 
+import micropython
 from host_tests.client import wire
 from host_tests.client.flash import FailingFlash
 from host_tests.client.locked.player import LockedDialogue
-from micropython import schedule
 
 _LEAST = 100  # jumps of each
 
@@ -27,10 +27,10 @@ class Watch:
         except MemoryError:
             self.failed += 1
         if not self._is_over:
-            schedule(self._again, None)
+            micropython.schedule(self._again, None)
 
     def __enter__(self):
-        schedule(self._again, None)
+        micropython.schedule(self._again, None)
 
     def __exit__(self, *_):
         self._is_over = True
