@@ -101,29 +101,22 @@ def test_message_fields_are_those_of_the_packet():
 
 
 def test_message_topic_is_compares_the_whole_topic():
-    for name in (b"home/room 1/temp", bytearray(b"home/room 1/temp")):
-        assert handled(lambda m, name=name: m.topic_is(name)) is True
-    for name in (b"", b"home/room 1/tem", b"home/room 1/temp2", b"Home/room 1/temp", b"x" * 16):
-        assert handled(lambda m, name=name: m.topic_is(name)) is False
-
-
-def test_text_is_taken_as_bytes_are():
-    for call in (
-        lambda m: m.topic_is("home/room 1/temp"),
-        lambda m: m.matches("home/#"),
-        lambda m: m.matches("#"),
-        lambda m: m.matches("+/room 1/temp"),
-    ):
-        assert handled(call) is True
-    assert handled(lambda m: m.topic_is("home/room 2/temp")) is False
+    for name, is_it in (
+        (b"home/room 1/temp", True), (bytearray(b"home/room 1/temp"), True),
+        ("home/room 1/temp", True), ("home/room 2/temp", False), (b"", False),
+        (b"home/room 1/tem", False), (b"home/room 1/temp2", False), (b"Home/room 1/temp", False),
+        (b"x" * 16, False),
+    ):  # fmt: skip
+        assert handled(lambda m, name=name: m.topic_is(name)) is is_it, name
     for bad in (None, 5):
         assert isinstance(error_of(handled, lambda m, bad=bad: m.topic_is(bad)), TypeError)
 
 
 def test_message_matches_filters_in_place():
     """31-A-HASH, 31-A-PLUS."""
-    for pattern in (b"#", b"home/#", b"home/+/temp", b"+/+/+", b"home/room 1/temp/#"):
-        assert handled(lambda m, p=pattern: m.matches(p)) is True
+    for pattern in ("#", "home/#", "home/+/temp", "+/+/+", "home/room 1/temp/#", "+/room 1/temp"):
+        for form in (pattern, pattern.encode()):
+            assert handled(lambda m, p=form: m.matches(p)) is True
     for pattern in (b"+", b"home/+", b"home/room 1/temp/+", b"home/room 1/temp2", b"home/+/tem"):
         assert handled(lambda m, p=pattern: m.matches(p)) is False
 
@@ -144,10 +137,10 @@ def test_message_is_copied_whole_or_as_far_as_it_fits():
 
 
 def test_message_of_the_whole_buffer_is_copied():
-    payload = bytes(range(250))
     target = bytearray(250)
+    payload = bytes(range(250))
     assert handled(lambda m: m.payload_into(target), topic=b"t", payload=payload) == 250
-    assert target == bytearray(payload)
+    assert target == payload
 
 
 def test_message_index_reads_the_payload():
