@@ -40,12 +40,11 @@ _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
 class Script:
-    """`name`, `levels` it is for, `note` with its ids, and its numbered `lines` of steps."""
+    """`name`, `levels` it is for, and its numbered `lines` of steps."""
 
     def __init__(self, title):
         self.name, _, levels = title.partition(" level ")
         self.levels = tuple(int(one) for one in levels.split()) or (3, 4, 5)
-        self.note = ""
         self.lines = []
 
     def play(self, level):
@@ -120,8 +119,6 @@ def read_scripts(path):
             text = line.strip()
             if text and not line.startswith((" ", "#")):
                 scripts.append(Script(text))
-            elif text.startswith("#") and scripts:
-                scripts[-1].note += text[1:].strip() + "\n"
             elif text and not text.startswith("#"):
                 lines = scripts[-1].lines
                 if lines and lines[-1][1][-1] in ",;":

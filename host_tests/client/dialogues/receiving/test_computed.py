@@ -1,8 +1,10 @@
 """What the scripts of receiving cannot say: each part of a message, and streams of every width."""
 
 from host_tests.client.dialogue import Dialogue, error_of
-from host_tests.client.wire import puback, publish, pubrec
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import puback, publish, pubrec, pubrel, read_id
 from host_tests.standin.store import KeepingStore
+from umqtt31 import FULL, MQTTError
 
 
 def test_b2c_qos2_id_is_recorded_before_its_pubrec_leaves():
@@ -19,26 +21,6 @@ def test_b2c_qos2_id_is_recorded_before_its_pubrec_leaves():
     d.b2c(publish(b"t", b"one", 2, 5))
     assert ([5], b"") in seen
     d.c2b(pubrec(5))
-
-
-def test_b2c_handler_that_publishes_into_a_slow_stream_mixes_no_packets():
-    """Half a PUBLISH is finished before the PUBACK begins, for every stream width.
-
-    B: PUBLISH QoS 1 id 101 … 120; the handler publishes at QoS 1 each time
-    C: PUBLISH 1 … 20 and PUBACK 101 … 120, none of them torn
-    """
-    for most in range(1, 40):
-        d = Dialogue(max_inflight=20)
-        d.client.on_message = lambda message, d=d: d.client.publish(b"echo", b"y", qos=1)
-        d.stream.write_most = most
-        d.stream.feed(b"".join([publish(b"t", b"x", 1, 100 + k) for k in range(1, 21)]))
-        for _ in range(1000):
-            d.client.poll()
-        sent = d.stream.take()
-        echoes = [publish(b"echo", b"y", 1, k) for k in range(1, 21)]
-        assert len(sent) == 20 * (len(echoes[0]) + 4), (most, sent)
-        for packet in echoes + [puback(100 + k) for k in range(1, 21)]:
-            assert sent.count(packet) == 1, (most, sent)
 
 
 def test_b2c_handler_whose_publish_finds_no_room_holds_up_the_answers():
@@ -163,3 +145,33 @@ def test_message_object_serves_all_messages():
     d.client.on_message = lambda message: seen.append(id(message))
     d.b2c(publish(b"a", b"1"), publish(b"b", b"2", 1, 5), publish(b"c", b"3", 2, 6))
     assert len(seen) == 3 and len(set(seen)) == 1
+
+
+# 31-4.1-Q2: where the broker's ids count messages of other QoS, too.
+def test_b2c_burst_of_both_qos_then_all_are_handed_over_on_one_connection():
+    d = Dialogue(clean=True)
+    numbers = range(1, 501)
+    d.b2c(*[publish(b"t", b"%d" % k, 1 + k % 2, k) for k in numbers])
+    assert [message[1] for message in d.messages] == [b"%d" % k for k in numbers]
+    d.b2c(*[pubrel(k) for k in numbers[::2]])
+    answers = d.take_packets()
+    expected = list(numbers) + list(numbers[::2])
+    assert [read_id(packet) for packet in answers] == expected
+    assert not d.stream.is_closed and not d.client.stats.refused
+
+
+# 31-4.1-Q1: ids that a burst left behind take no room from messages for ever.
+def test_c2b_journal_after_a_burst_takes_messages_as_before():
+    counts = []
+    for burst in (0, 30):
+        d = Dialogue(store=FailingFlash(16).journal(), max_inflight=200, max_mqueue_len=200)
+        if burst:
+            d.b2c(*[publish(b"t", b"x", 2, k) for k in range(1, burst + 1)])
+            d.b2c(*[pubrel(k) for k in range(1, burst + 1)])
+        try:
+            while d.client.inflight < 200:
+                d.publish(b"x")
+        except MQTTError as error:
+            assert error.code == FULL
+        counts.append(d.client.inflight)
+    assert 20 < counts[0] < 200 and counts[1] >= counts[0]
