@@ -181,25 +181,6 @@ def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
     d.c2b(pubrel(1), puback(9))
 
 
-# The same, for more than the client can owe answers for: it goes on as room comes.
-def test_b2c_when_broker_reads_as_much_as_it_is_read_then_both_go_on():
-    d = Dialogue(connect_timeout=5, max_inflight=8)
-    for number in range(8):
-        d.publish(b"%d" % number, 1)
-    d.stream.take()
-    d.stream.feed(*[puback(k) for k in range(1, 9)])
-    d.stream.feed(*[publish(b"t", b"%d" % k, 1, k) for k in range(1, 61)])
-    d.stream.write_most = 2
-    for number in range(8, 12):
-        d.publish(b"%d" % number, 1)
-    poll_often(d, 600)
-    sent = d.stream.take()
-    assert len(d.messages) == 60
-    assert len(sent) == 4 * 60 + sum(len(publish(b"t", b"%d" % k, 1, 1)) for k in range(8, 12))
-    for k in range(1, 61):
-        assert puback(k) in sent
-
-
 # MQTT-4.3.3-6: what is to be sent again, and waits for room, is out of date by PUBREC.
 def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows():
     for step_s, steps in ((1, 8), (1, 5), (8, 1), (9, 1)):
@@ -220,19 +201,6 @@ def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_fo
             d.b2c(pingresp(), pubcomp(packet_id))
             poll_often(d, 20)
             assert d.client.inflight == 0
-
-
-# MQTT-4.6.0-2: no answer is lost for want of room, and none written over.
-def test_b2c_when_nothing_is_taken_and_many_answers_are_owed_then_reads_no_further():
-    d = Dialogue()
-    d.stream.is_blocked = True
-    d.stream.feed(*[publish(b"t", b"x", 1 + (k > 50), k) for k in range(1, 101)])
-    poll_often(d, 50)
-    assert 30 < len(d.messages) < 100
-    d.stream.is_blocked = False
-    poll_often(d, 50)
-    assert len(d.messages) == 100
-    d.c2b(*[pubrec(k) if k > 50 else puback(k) for k in range(1, 101)])
 
 
 # RT-MQUEUE: nothing is in flight, an answer is half out, and the ring begins again at its start.
