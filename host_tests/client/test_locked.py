@@ -38,7 +38,7 @@ def test_heap_lock_is_real_on_every_interpreter(micropython):
 @pytest.mark.parametrize("level", LEVELS)
 def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto, level):
     done = micropython.run(
-        FOLDER / "locked" / "socket_run.py",
+        FOLDER / "locked_rounds.py",
         args=[mosquitto.port, "locked", level],
         micropypath=[ROOT, ROOT / "lib"],
         heap_bytes=512 * 1024,
