@@ -6,7 +6,6 @@ with trailing bytes.  MQTT 3.1 §2 and §3.
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.wire import puback, pubcomp, pubrec, pubrel
-from host_tests.standin.store import KeepingStore
 from umqtt31 import PROTOCOL, TOO_LARGE
 
 LEVELS = (3,)  # one codec for both
@@ -69,13 +68,6 @@ def feed(d, pieces):
         d.work()
 
 
-def client_with_id(packet_id, size, **options):
-    """-> a dialogue whose next message has this id."""
-    store = KeepingStore()
-    store.last_id = packet_id - 1
-    return Dialogue(store=store, buffer_size=size, keepalive=0, **options)
-
-
 # 311-2.2.2-1.
 def test_publish_is_written_as_the_table_says():
     """31-2.1-ENDIAN, 31-2.1-LEN, 31-2.5-UTF8, 31-3.3-IDQOS, 31-3.3-EMPTY, 31-2.6-UNUSED."""
@@ -83,7 +75,7 @@ def test_publish_is_written_as_the_table_says():
         if len(data) > BUFFER_BYTES:
             continue
         # CONNECT has to find room in it, too.
-        d = client_with_id(packet_id, max(len(data), 32))
+        d = Dialogue(first_id=packet_id, buffer_size=max(len(data), 32), keepalive=0)
         d.client.publish(topic, payload, retain, qos)
         if dup:
             d.stream.take()
@@ -91,7 +83,7 @@ def test_publish_is_written_as_the_table_says():
             d.connect(False)
         d.c2b(data)
         if len(data) > 32:
-            d = client_with_id(packet_id, len(data) - 1)
+            d = Dialogue(first_id=packet_id, buffer_size=len(data) - 1, keepalive=0)
             assert code_of(d.client.publish, topic, payload, retain, qos) == TOO_LARGE, name
             d.c2b()
 
@@ -122,7 +114,7 @@ def test_acknowledgements_are_written_and_read_as_the_table_says():
         make, qos = answers[first]
         assert make(packet_id) == data, name
         for pieces in ways(data):
-            d = client_with_id(packet_id, 64)
+            d = Dialogue(first_id=packet_id, buffer_size=64, keepalive=0)
             assert d.publish(qos=qos) == packet_id
             if first == 0x70:
                 d.b2c(pubrec(packet_id))
