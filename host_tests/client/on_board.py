@@ -8,7 +8,7 @@ on both.
 import sys
 
 from host_tests.client.dialogue import speak
-from host_tests.client.player import tests_of
+from host_tests.client.scripts import tests_of
 
 tests = tests_of(sys.argv[1])
 for level in map(int, sys.argv[2:]):

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from host_tests.client.player import tests_of
+from host_tests.client.scripts import tests_of
 from tools.project import ROOT
 
 FOLDER = Path(__file__).parent

@@ -8,8 +8,8 @@ import pytest
 
 from host_tests.brokers.certificates import Certificates
 from host_tests.client import moving
-from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
+from host_tests.client.scripts import read_scripts
 from host_tests.patience import SECONDS
 from tools.project import ROOT
 from umqtt31 import robust, simple, tls

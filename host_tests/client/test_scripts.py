@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from host_tests.client.player import Script, read_scripts
 from host_tests.client.runner import FOLDER
+from host_tests.client.scripts import Script, read_scripts
 
 DIALOGUES = FOLDER / "dialogues"
 SCRIPTS = [
