@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 6_010),
     "tools": (("tools/",), ("tools/fleet/",), 7_950),
     "fleet": (("tools/fleet/",), (), 12_500),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 45_500),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 43_630),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 92_860),
+    "all": (("",), (), 90_990),
 }
 
 
