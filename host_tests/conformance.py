@@ -55,15 +55,9 @@ class Test:
 
 def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
     """All rows in their order."""
-    return [
-        Requirement(row["id"], row["source"], row["side"], row["statement"])
-        for row in _rows(docs / "requirements.tsv")
-    ]
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    with (docs / "requirements.tsv").open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        return [Requirement(**row) for row in rows]
 
 
 def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:

@@ -10,19 +10,38 @@ import sys
 import umqtt31
 from host_tests.choice import class_for
 from host_tests.standin.dice import Thrown
-from umqtt31 import aio
+from umqtt31 import FileBlockDevice, Journal, aio
 
 
-def _new_client(name, port, level, **options):
-    make = aio.extend(class_for(level, ()))
-    return make(b"%s%d" % (name, level), "127.0.0.1", int(port), level=level, **options)
+class Broker:
+    """Where the clients of one run connect; `topic` is that run's own."""
+
+    def __init__(self, name, port, level):
+        self.port, self.level = int(port), level
+        self.topic = b"%s%d/%d" % (name.encode(), level, sys.maxsize & 0xFFFF)
+
+    def client(self, name=b"", base=aio.extend, **options):
+        make = base(class_for(self.level, ()))
+        client_id = b"%s%s%d" % (self.topic[:4], name, self.level)
+        return make(client_id, "127.0.0.1", self.port, level=self.level, **options)
 
 
-async def _pass_messages(port, level):
+async def take(client, count):
+    """-> payloads of so many messages."""
+    payloads = []
+    async for message in client.messages():
+        payloads.append(message.payload)
+        if len(payloads) == count:
+            message.done()
+            return payloads
+
+
+async def pass_messages(broker):
+    """-> payloads at QoS 1 and 2, (granted, sent, in flight, queued), connected at the end."""
     # One task publishes at all QoS, another one answers each message in the body of its loop.
     # At QoS 0 what comes while the body waits may be given up, so it is sent alone.
-    topic = b"aio%d/%d" % (level, sys.maxsize & 0xFFFF)
-    async with _new_client(b"aio", port, level, max_inflight=2, max_mqueue_len=2) as client:
+    topic = broker.topic
+    async with broker.client(max_inflight=2, max_mqueue_len=2) as client:
         granted = await client.subscribe([(topic + b"/1", 1), (topic + b"/2", 2)])
 
         async def publish(qos):
@@ -45,19 +64,13 @@ async def _pass_messages(port, level):
     return payloads[1], payloads[2], told, client.is_connected
 
 
-def pass_messages(port, level):
-    """-> payloads at QoS 1 and 2, (granted, sent, in flight, queued), connected at the end."""
-    return asyncio.run(_pass_messages(port, level))
-
-
-async def _refuse(port, level):
-    # Every other message is refused; each comes once, on one connection.
-    topic = b"refuse%d/%d" % (level, sys.maxsize & 0xFFFF)
+async def refuse(broker):
+    """-> payloads as they came, connections.  Every other message is refused; each comes once."""
     payloads = []
-    async with _new_client(b"refuse", port, level) as client:
-        await client.subscribe(topic, 2)
+    async with broker.client() as client:
+        await client.subscribe(broker.topic, 2)
         for k in range(20):
-            await client.publish(topic, b"%d" % k, qos=1 + k // 2 % 2)
+            await client.publish(broker.topic, b"%d" % k, qos=1 + k // 2 % 2)
         async for message in client.messages():
             payloads.append(message.payload)
             if len(payloads) % 2:
@@ -65,33 +78,23 @@ async def _refuse(port, level):
             if len(payloads) == 20:
                 message.done()
                 break
-        await client.publish(topic, b"last", qos=1)
-        async for message in client.messages():
-            payloads.append(message.payload)
-            message.done()
-            break
-        return payloads, client._link
+        await client.publish(broker.topic, b"last", qos=1)
+        return payloads + await take(client, 1), client._link
 
 
-def refuse(port, level):
-    """-> payloads as they came, connections."""
-    return asyncio.run(_refuse(port, level))
-
-
-async def _share(port, level):
-    # Two clients in one loop; two tasks of one share its messages by filter.
-    topic = b"share%d/%d" % (level, sys.maxsize & 0xFFFF)
+async def share(broker):
+    """-> payloads of each of two tasks that share one client's messages by filter."""
     payloads = {b"a": [], b"b": []}
 
     async def consume(client, name):
         async for message in client.messages(b"+/+/" + name):
             payloads[name].append(message.payload)
 
-    async with _new_client(b"one", port, level) as one, _new_client(b"two", port, level) as two:
-        await one.subscribe(topic + b"/#", 1)
+    async with broker.client(b"one") as one, broker.client(b"two") as two:
+        await one.subscribe(broker.topic + b"/#", 1)
         loops = [asyncio.create_task(consume(one, name)) for name in (b"a", b"b")]
         for k in range(40):
-            await two.publish(topic + (b"/a" if k & 1 else b"/b"), b"%d" % k, qos=1)
+            await two.publish(broker.topic + (b"/a" if k & 1 else b"/b"), b"%d" % k, qos=1)
         await two.flush()
         while len(payloads[b"a"]) + len(payloads[b"b"]) < 40:
             await asyncio.sleep(0.01)
@@ -100,51 +103,38 @@ async def _share(port, level):
     return payloads[b"a"], payloads[b"b"]
 
 
-def share(port, level):
-    """-> payloads of each of two tasks."""
-    return asyncio.run(_share(port, level))
-
-
-async def _lose(port, level):
-    topic = b"lose%d/%d" % (level, sys.maxsize & 0xFFFF)
-    async with _new_client(b"lose", port, level) as client:
-        await client.subscribe(topic, 1)
-        reading = asyncio.create_task(client.messages().__anext__())
-        # The broker closes the connection of whom another one takes the name of.
-        other = class_for(level, ())(b"lose%d" % level, "127.0.0.1", int(port), level=level)
-        other.connect()
-        while client.is_connected:
-            await asyncio.sleep(0.01)
-        other.disconnect()
-        await client.publish(topic, b"kept", qos=1)
-        await client.flush()
-        message = await reading
-        message.done()
-        return message.payload, client.stats.reconnects
-
-
-def lose(port, level):
-    """-> payload of what was published without a connection, reconnects."""
+async def lose(broker):
+    """-> payloads of what was published without a connection, reconnects."""
     with Thrown([umqtt31]):  # no pause before an attempt to connect
-        return asyncio.run(_lose(port, level))
+        async with broker.client() as client:
+            await client.subscribe(broker.topic, 1)
+            reading = asyncio.create_task(take(client, 1))
+            # The broker closes the connection of whom another one takes the name of.
+            other = broker.client(base=lambda make: make)
+            other.connect()
+            while client.is_connected:
+                await asyncio.sleep(0.01)
+            other.disconnect()
+            await client.publish(broker.topic, b"kept", qos=1)
+            await client.flush()
+            return await reading, client.stats.reconnects
 
 
-async def _cancel(port, level):
-    topic = b"cancel%d/%d" % (level, sys.maxsize & 0xFFFF)
-    accepted = []
-    arrived = []
+async def cancel(broker):
+    """-> arrived just what was accepted, how many of 40 were, messages sent."""
+    accepted, arrived = [], []
 
     async def publish(client, k):
-        await client.publish(topic, b"%d" % k * 50, qos=1 + k % 2)
+        await client.publish(broker.topic, b"%d" % k * 50, qos=1 + k % 2)
         accepted.append(b"%d" % k * 50)
 
     async def consume(client):
         async for message in client.messages():
             arrived.append(message.payload)
 
-    async with _new_client(b"from", port, level, max_inflight=1, max_mqueue_len=0) as one:
-        async with _new_client(b"to", port, level) as other:
-            await other.subscribe(topic, 2)
+    async with broker.client(b"from", max_inflight=1, max_mqueue_len=0) as one:
+        async with broker.client(b"to") as other:
+            await other.subscribe(broker.topic, 2)
             consuming = asyncio.create_task(consume(other))
             for k in range(40):
                 publishing = asyncio.create_task(publish(one, k))
@@ -152,52 +142,39 @@ async def _cancel(port, level):
                     await asyncio.sleep(0)
                 publishing.cancel()
             await one.flush()
-            await one.publish(topic, b"last", qos=1)
+            await one.publish(broker.topic, b"last", qos=1)
             while b"last" not in arrived:
                 await asyncio.sleep(0.01)
     await consuming
     return arrived[:-1] == accepted, len(accepted), one.stats.sent
 
 
-def cancel(port, level):
-    """-> arrived just what was accepted, how many of 40 were, messages sent."""
-    return asyncio.run(_cancel(port, level))
+async def keep(broker, path):
+    """-> queued after a reset, payloads that arrived, queued after the next one."""
 
+    def next_life():
+        return broker.client(store=Journal(FileBlockDevice(path, 6)))
 
-def _journal(path):
-    from umqtt31 import FileBlockDevice, Journal
-
-    return Journal(FileBlockDevice(path, 6))
-
-
-async def _keep(port, level, path):
     # Accepted without a connection, by a client that then is no more.
-    topic = b"keep%d/%d" % (level, sys.maxsize & 0xFFFF)
-    first = _new_client(b"keep", port, level, store=_journal(path))
+    first = next_life()
     for k in range(6):
-        first.publish_nowait(topic, b"%d" % k, qos=1 + k % 2)
-    payloads = []
-    async with _new_client(b"heir", port, level) as heir:
-        await heir.subscribe(topic, 2)
-        second = _new_client(b"keep", port, level, store=_journal(path))
+        first.publish_nowait(broker.topic, b"%d" % k, qos=1 + k % 2)
+    async with broker.client(b"heir") as heir:
+        await heir.subscribe(broker.topic, 2)
+        second = next_life()
         queued = second.queued
         await second.connect(False)
-        await second.publish(topic, b"more", qos=2)
-        async for message in heir.messages():
-            payloads.append(message.payload)
-            if len(payloads) == 7:
-                message.done()
-                break
+        await second.publish(broker.topic, b"more", qos=2)
+        payloads = await take(heir, 7)
         await second.flush()
         await second.disconnect()
-    third = _new_client(b"keep", port, level, store=_journal(path))
-    return queued, payloads, third.queued
+    return queued, payloads, next_life().queued
 
 
-def keep(port, level, path):
-    """-> queued after a reset, payloads that arrived, queued after the next one."""
-    return asyncio.run(_keep(port, level, path))
+def run(name, port, level, *args):
+    """-> what the function of that name returned."""
+    return asyncio.run(globals()[name](Broker(name, port, level), *args))
 
 
 if __name__ == "__main__":
-    print(repr(globals()[sys.argv[1]](sys.argv[2], int(sys.argv[3]), *sys.argv[4:])))
+    print(repr(run(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])))

@@ -8,7 +8,7 @@ import asyncio
 import umqtt31
 import umqtt31.aio as aio
 from host_tests.client.dialogue import Dialogue, class_for
-from host_tests.client.player import Player, Script
+from host_tests.client.player import Player
 
 _TURNS = 20  # of the loop, in which what may happen does
 _MOST_TURNS = 2000
@@ -19,19 +19,19 @@ class Begun:
 
     def __init__(self, loop, awaitable):
         self.is_done = False
-        self._ends = None
+        self.error = None
         self.task = loop.create_task(self._go(awaitable))
 
     async def _go(self, awaitable):
         try:
             self._found = await awaitable
         except (Exception, asyncio.CancelledError) as error:
-            self._ends = error
+            self.error = error
         self.is_done = True
 
     def result(self):
-        if self._ends:
-            raise self._ends
+        if self.error:
+            raise self.error
         return self._found
 
 
@@ -64,12 +64,11 @@ class AioDialogue(Dialogue):
         return self.client.connect(clean, self.open)
 
     def open(self):
-        if not self._streams:
-            raise OSError(113)
-        self._streams -= 1
-        self.stream = self.new_stream(self._clean, self._said and self.level > 3)
-        self._said = self._present
-        return self.stream
+        if not self.sockets and self._streams and not self.unreachable:
+            self._streams -= 1
+            self.new_stream(self._clean, self._said and self.level > 3)
+            self._said = self._present
+        return self._open(None, None)
 
     def begin(self, awaitable):
         return Begun(self.loop, awaitable)
@@ -100,7 +99,7 @@ class AioPlayer(Player):
     dialogue = AioDialogue
 
     def _client(self, clean=False, is_connected=False):
-        self.begun, self.over = [], None
+        self.begun, self.cancelled, self.over = [], [], None
         super()._client(clean, is_connected)
 
     def _do(self, action):
@@ -124,7 +123,8 @@ class AioPlayer(Player):
                 raise
 
     def do_begin(self, text):
-        self.begun.append(self.d.begin(super()._do(text)))
+        for call in text.split("; "):
+            self.begun.append(self.d.begin(super()._do(call)))
         self.d.until(lambda: False, 3)
 
     def do_waits(self, _):
@@ -137,13 +137,23 @@ class AioPlayer(Player):
         return begun.result()
 
     def do_cancel(self, _):
-        self.begun[0].task.cancel()
+        begun = self.begun.pop(0)
+        begun.task.cancel()
+        self.cancelled.append(begun)
 
     def do_connect(self, text):
         return self.d.connect(text == "clean")
 
     def do_loop(self, text):
         self.over = self.d.client.messages(*text.split()).__aiter__()
+
+    def do_again(self, _):
+        """The loop begins anew, over the same."""
+        self.over = self.over.__aiter__()
+
+    async def do_next(self, _):
+        """-> the payload of the next message of a loop of its own."""
+        return (await self.d.client.messages().__anext__()).payload
 
     def do_leave(self, _):
         self.over = None
@@ -179,8 +189,7 @@ class AioPlayer(Player):
         for one in self.begun:
             one.task.cancel()
         self.d.work()
+        for one in self.cancelled:
+            assert isinstance(one.error, asyncio.CancelledError), one.error
         self.d.loop.close()
         assert not self.hears or not self.d.messages
-
-
-Script.players.append(AioPlayer)

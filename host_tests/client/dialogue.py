@@ -89,9 +89,11 @@ class Dialogue:
     """`client` with a turned clock; `messages` are (topic, payload, qos, retain, dup).
 
     Packet ids begin at 1 or at `first_id`, unless `is_random`.  The broker keeps the session
-    from one connection to the next if both were opened with `clean` False.  `front`: the
-    module of another MQTTClient, whose callback gets topic and payload alone.
+    from one connection to the next if both were opened with `clean` False.  `front`: another
+    class of clients, whose callback gets topic and payload alone.
     """
+
+    make_stream = ScriptedStream
 
     def __init__(
         self,
@@ -105,7 +107,7 @@ class Dialogue:
         self.clock = Clock()
         sys.modules["socket"] = Sockets(self._open)
         self.level = options.setdefault("level", default_level)
-        make = front.MQTTClient if front else self.class_for(options, is_queueing)
+        make = front or self.class_for(options, is_queueing)
         turn(self.clock)
         wire.speak(self.level)
         self.keepalive = options.setdefault("keepalive", 0 if front else 60)
@@ -123,8 +125,9 @@ class Dialogue:
             self.listen()
         self.messages = []
         self.opened = 0  # sockets asked for
+        self.unreachable = 0  # so many of the next find nobody
         self.stream = None
-        self.next_stream = None  # what the next socket is
+        self.sockets = []  # what the next ones are
         if is_connected:
             self.connect(clean)
 
@@ -171,14 +174,15 @@ class Dialogue:
         """
         if is_present is None:
             is_present = self.level > 3 and not clean
-        stream = self.next_stream = ScriptedStream(**limits)
+        stream = self.make_stream(**limits)
+        self.sockets = [stream]
         stream.answer(self.connect_packet(clean), wire.connack(0, int(is_present), said))
         return stream
 
     def connect(self, clean=True, is_present=None, said=b"", **limits):
         """CONNECT and CONNACK on a new stream; see `new_stream()`."""
         self.stream = self.new_stream(clean, is_present, said, **limits)
-        self.next_stream = None
+        self.sockets = []
         if is_present is None:
             is_present = self.level > 3 and not clean
         found = self.client.connect(clean, stream=self.stream)
@@ -237,8 +241,29 @@ class Dialogue:
 
     def _open(self, server, port):
         self.opened += 1
-        if self.next_stream is None:
+        if self.unreachable or not self.sockets:
+            self.unreachable = max(0, self.unreachable - 1)
             raise OSError(111)
-        self.stream = self.next_stream
-        self.next_stream = None
+        self.stream = self.sockets.pop(0)
         return self.stream
+
+
+class NoMemory:
+    """`with NoMemory(64):` the library gets no buffer of so many bytes, or more."""
+
+    def __init__(self, least):
+        self._least = least
+
+    def _new_buffer(self, content):
+        if isinstance(content, int) and content >= self._least:
+            raise MemoryError
+        return bytearray(content)
+
+    def __enter__(self):
+        self._modules = modules_with("__name__")
+        for module in self._modules:
+            module.bytearray = self._new_buffer
+
+    def __exit__(self, *_):
+        for module in self._modules:
+            del module.bytearray

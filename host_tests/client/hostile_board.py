@@ -7,27 +7,17 @@ bytes, here fed whole and one by one.  Prints what went wrong, and the count.
 
 import sys
 
-from host_tests.client.dialogue import class_for, turn
-from host_tests.standin.clock import Clock
+from host_tests.client.dialogue import Dialogue
 from host_tests.standin.packets import connack, no_properties
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import MQTTError
 
 
 def run(situation, level, data, read_most):
-    clock = Clock()
-    clock.sleep_ms = lambda ms: setattr(clock, "now_ms", clock.now_ms + 200 * ms)
-    turn(clock)
-    client = class_for(level, {})(
-        b"fuzz",
-        "broker",
-        level=level,
-        buffer_size=64,
-        max_inflight=3,
-        max_mqueue_len=2,
-        max_awaiting_rel=3,
-        connect_timeout=60,
-    )
+    client = Dialogue(
+        is_connected=False, level=level, buffer_size=64, max_inflight=3,
+        max_mqueue_len=2, max_awaiting_rel=3, connect_timeout=1,
+    ).client  # fmt: skip
     target = bytearray(64)
     client.on_message = lambda message: message.payload_into(target)
     client.on_oversize = lambda topic_len, payload_len: None

@@ -1,7 +1,12 @@
-"""Messages of each QoS to a broker and back, the heap locked.  Runs under MicroPython."""
+"""Messages of each QoS to a broker and back, the heap locked.
 
+Usage: micropython locked_rounds.py PORT CLIENT_ID LEVEL.
+"""
+
+import sys
 import time
 
+from host_tests.choice import class_for
 from micropython import heap_lock, heap_unlock
 
 _COUNT = 20  # of each QoS
@@ -45,3 +50,13 @@ def play(client):
         heap_unlock()
     print(counter.counts, client.inflight)
     client.disconnect()
+
+
+if __name__ == "__main__":
+    level = int(sys.argv[3])
+    options = {"queue_bytes": 4096, "max_inflight": 10, "max_awaiting_rel": 20}
+    client = class_for(level, {})(
+        sys.argv[2], "127.0.0.1", int(sys.argv[1]), level=level, **options
+    )
+    client.connect()
+    play(client)

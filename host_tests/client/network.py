@@ -53,48 +53,40 @@ def connect_again_after_each_refusal(port):
     return [code_of_connect(client) for _ in range(6)]
 
 
-def receive_until_error(port):
-    """-> (code, payloads); what was accepted stays in flight."""
-    payloads = []
-    client = new_client(port)
+def receive(port, count, on_connect=lambda client: None, **options):
+    """Poll until so many messages came, 30 s at most -> (code of what ended it or 0, payloads,
+    what on_oversize was told)."""
+    payloads, told = [], []
+    client = new_client(port, **options)
     client.on_message = lambda message: payloads.append(message.payload)
+    client.on_oversize = lambda *lengths: told.append(lengths)
     client.connect()
-    client.publish(b"t", b"kept", qos=1)
+    on_connect(client)
     start = time.ticks_ms()
     try:
-        while time.ticks_diff(time.ticks_ms(), start) < 10000:
+        while len(payloads) < count and time.ticks_diff(time.ticks_ms(), start) < 30000:
             client.poll(100)
     except MQTTError as error:
-        assert client.inflight == 1 and not client.is_connected
-        return error.code, payloads
-    return -1, payloads
+        assert not client.is_connected and client.stats.sent == client.inflight
+        return error.code, payloads, told
+    assert client.stats.oversize == len(told)
+    client.disconnect()
+    return 0, payloads, told
+
+
+def receive_until_error(port):
+    """What was accepted stays in flight."""
+    return receive(port, 99, lambda client: client.publish(b"t", b"kept", qos=1))
 
 
 def receive_a_megabyte(port):
-    """-> [(topic bytes, payload bytes)] told, payloads received after it, oversize count."""
-    told, payloads = [], []
-    client = new_client(port, buffer_size=256)
-    client.on_oversize = lambda *lengths: told.append(lengths)
-    client.on_message = lambda message: payloads.append(message.payload)
-    client.connect()
-    start = time.ticks_ms()
-    while not payloads and time.ticks_diff(time.ticks_ms(), start) < 30000:
-        client.poll(100)
-    client.disconnect()
-    return told, payloads, client.stats.oversize
+    """And one message behind it."""
+    return receive(port, 1, buffer_size=256)
 
 
 def receive_slowly(port):
-    """Many messages cut into odd segments: -> payloads, in order."""
-    payloads = []
-    client = new_client(port)
-    client.on_message = lambda message: payloads.append(message.payload)
-    client.connect()
-    start = time.ticks_ms()
-    while len(payloads) < 300 and time.ticks_diff(time.ticks_ms(), start) < 30000:
-        client.poll(100)
-    client.disconnect()
-    return payloads
+    """Many messages cut into odd segments."""
+    return receive(port, 300)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ def value_of(word):
     try:
         return int(word, 0)
     except ValueError:
-        return word
+        return float(word) if word.replace(".", "", 1).isdigit() else word
 
 
 def bytes_of(word):
@@ -32,7 +32,7 @@ def items_of(text, level):
     """-> the words of each item of a list, what is for other levels left out."""
     found = []
     for item in text.split(", "):
-        for one in _counted(item):
+        for one in counted(item):
             words = [_at_level(word, level) for word in one.split()]
             if None not in words:  # an @5 by itself is for the whole item
                 found.append([word for word in words if word])
@@ -49,7 +49,7 @@ def _at_level(word, level):
     return "" if text else None
 
 
-def _counted(item):
+def counted(item):
     """-> the item; each of many of them if it counts with "1..3" or ends with "x3"."""
     before, _, count = item.rpartition(" x")
     if before and count.isdigit():
@@ -64,7 +64,7 @@ def _counted(item):
     while size < len(after) and after[size].isdigit():
         size += 1
     numbers = range(int(before[at:]), int(after[:size]) + 1)
-    rest = _counted(after[size:])
+    rest = counted(after[size:])
     return [before[:at] + str(number) + rest[k % len(rest)] for k, number in enumerate(numbers)]
 
 

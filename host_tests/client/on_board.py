@@ -7,31 +7,15 @@ on both.
 
 import sys
 
-from host_tests.client import dialogue
+from host_tests.client.dialogue import speak
+from host_tests.client.scripts import tests_of
 
-
-def tests_in_module(name, level):
-    """-> (name, test) of those for this level."""
-    module = __import__(name, None, None, ("*",))
-    names = [one for one in dir(module) if one.startswith("test_")]
-    return [
-        (one, getattr(module, one)) for one in names if level in dialogue.levels_of(module, one)
-    ]
-
-
-def scripts_in_file(path, level):
-    """-> (name, test) of those for this level."""
-    from host_tests.client import aio_player  # noqa: F401 - plays some of them
-    from host_tests.client.player import read_scripts
-
-    scripts = [script for script in read_scripts(path) if level in script.levels]
-    return [(one.name, lambda one=one: one.play(level)) for one in scripts]
-
-
-find = scripts_in_file if sys.argv[1].endswith(".txt") else tests_in_module
+tests = tests_of(sys.argv[1])
 for level in map(int, sys.argv[2:]):
-    for name, test in find(sys.argv[1], level):
-        dialogue.speak(level)
+    for name, levels, test in tests:
+        if level not in levels:
+            continue
+        speak(level)
         name_and_level = "%s[%d]" % (name, level)
         try:
             test()

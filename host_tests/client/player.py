@@ -1,20 +1,19 @@
-"""Plays dialogues that are written as scripts: who says what, and when.
+"""Plays the steps of scripts: who says what, and when.
 
-`dialogues/README.md` describes the notation.  A step that does not happen as it is
-written is an AssertionError that names its script and its line; so is a packet that
-the client sent and no step names.  Scripts use the client's public names and its
-stream.  Runs under CPython and MicroPython.
+`dialogues/README.md` describes the notation.  A step that does not happen as it is written is an
+AssertionError; so is a packet that the client sent and no step names.  Steps use the client's
+public names and its stream.  Runs under CPython and MicroPython.
 """
 
 import errno
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of, speak
+from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
-from host_tests.standin.stream import ScriptedStream
-from umqtt31 import MQTTError, simple
+from host_tests.standin.store import KeepingStore
+from umqtt31 import MQTTError, robust, simple
 
 # What becomes of the stream: its attribute, and the value if the step has none.
 _STREAM = {
@@ -27,77 +26,25 @@ _STREAM = {
     "read_most": ("read_most", 0),
     "takes": ("takes", -1),
 }
-_BEGINNINGS = ("journal", "clean", "offline", "simple", "aio")  # words of `with`
+# Words of `with`.
+_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio", "locked")
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 
-class Script:
-    """`name`, `levels` it is for, `note` with its ids, and its numbered `lines` of steps."""
+class Robust(robust.MQTTClient):
+    """What delay() and log() are told is in `told`."""
 
-    players = []  # that of the waiting client, that of asyncio's
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.told = []
 
-    def __init__(self, title):
-        self.name, _, levels = title.partition(" level ")
-        self.levels = tuple(int(one) for one in levels.split()) or (3, 4, 5)
-        self.note = ""
-        self.lines = []
+    def delay(self, i):
+        assert len(self.told) < 20, "connects too often"  # no OSError, which is survived
+        self.told.append(i)
 
-    def play(self, level):
-        """Play it at this level, once for each row of its `for`."""
-        speak(level)
-        lines = self.lines
-        rows = [{}]
-        if lines[0][1].startswith("for "):
-            rows = _rows(lines[0][1])
-            lines = lines[1:]
-        text = "\n".join([line for _, line in lines])
-        hears_drops = "dropped " in text.replace("stats.dropped", "")
-        for row in rows:
-            make = self.players[-1] if "with aio" in text else self.players[0]
-            player = make(level, hears_drops, hears_drops or "max_age=" in text)
-            for number, line in lines:
-                for step in _filled(line, row).split(" / "):
-                    self._play_step(player, number, step.strip())
-            self._play_step(player, lines[-1][0], "end")
-
-    def _play_step(self, player, number, step):
-        try:
-            player.play(step)
-        except Exception as error:
-            where = "%s, line %d: %s" % (self.name, number, step)
-            raise AssertionError("%s\n%r" % (where, error))
-
-
-def _rows(line):
-    names, _, rows = line[4:].partition(": ")
-    names = names.split()
-    rows = rows.split("; " if "; " in rows else ", ")
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in rows]
-
-
-def _filled(line, row):
-    for name, text in row.items():
-        line = line.replace("{%s}" % name, text)
-    return line
-
-
-def read_scripts(path):
-    """-> the scripts of a file: a title at the margin, its notes and its steps indented."""
-    scripts = []
-    with open(path) as file:
-        for number, line in enumerate(file.read().split("\n"), 1):
-            text = line.strip()
-            if text and not line.startswith((" ", "#")):
-                scripts.append(Script(text))
-            elif text.startswith("#") and scripts:
-                scripts[-1].note += text[1:].strip() + "\n"
-            elif text and not text.startswith("#"):
-                lines = scripts[-1].lines
-                if lines and lines[-1][1][-1] in ",;":
-                    lines[-1] = lines[-1][0], lines[-1][1] + " " + text
-                else:
-                    lines.append((number, text))
-    return scripts
+    def log(self, in_reconnect, e):
+        assert isinstance(e, OSError)
+        self.told.append("reconnect" if in_reconnect else "lost")
 
 
 class Player:
@@ -109,7 +56,6 @@ class Player:
         self.level = level
         self.hears_drops = hears_drops
         self.is_queueing = is_queueing
-        self.flash = FailingFlash()
         self.options = {}
         self.d = None
         self.dropped = []
@@ -145,9 +91,11 @@ class Player:
             self._all_said()
         words = step.split()[1:] if step.startswith("with") else []
         alone, self.options = arguments_of(words)
-        self.flash = FailingFlash()
+        self.flash = FailingFlash(self.options.pop("blocks", 8))
         assert not [word for word in alone if word not in _BEGINNINGS], step
-        self.front = simple if "simple" in alone else None
+        self.store = KeepingStore() if "store" in alone else None
+        self.front = simple.MQTTClient if "simple" in alone else None
+        self.front = Robust if "robust" in alone else self.front
         self.has_journal = "journal" in alone or "journal" in self.options
         self.is_grouping = self.options.pop("journal", "") == "group"  # commit
         self._client("clean" in alone, "offline" not in alone)
@@ -155,9 +103,12 @@ class Player:
     def _client(self, clean=False, is_connected=False):
         if self.has_journal:
             self.options["store"] = self.flash.journal(group_commit=self.is_grouping)
+        elif self.store:
+            self.options["store"] = self.store
         options = dict(self.options, front=self.front, is_queueing=self.is_queueing)
         self.d = self.dialogue(clean, is_connected, **options)
         self.dropped = self.d.watch_drops() if self.hears_drops else []
+        self.streams = []  # that others follow as sockets
         self.oversize = []
 
     def _expect(self, call, wanted):
@@ -169,16 +120,19 @@ class Player:
             assert 0 <= late_ms <= 20, late_ms
             return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith(("Error", "Exception")):
+        if name.isupper() or name.endswith(("Error", "Exception", "Iteration")):
             error = error_of(call)
             if name.isupper():
                 assert isinstance(error, MQTTError), error
                 assert error.code == getattr(umqtt31, name), error
             else:
                 assert isinstance(error, eval(name)), error
+            if type(error) is MQTTError and error.code != umqtt31.NETWORK:
+                # It is no error of the system's.
+                assert not error.errno and "Errno" not in str(error), error
             if text and text[0] != '"':
                 number, _, text = text.partition(" ")
-                given = error.code if name == "MQTTError" else error.args[0]
+                given = error.errno if name.isupper() else error.args[0]
                 assert given == (getattr(errno, number, None) or int(number, 0)), given
             assert text.strip('"') in str(error), error
         else:
@@ -199,7 +153,9 @@ class Player:
             return method(rest)
         if name in _STREAM:
             attribute, value = _STREAM[name]
-            return setattr(self.d.stream, attribute, value_of(rest) if rest else value)
+            if rest:
+                value = OSError(int(rest)) if name == "broken" else value_of(rest)
+            return setattr(self.d.stream, attribute, value)
         return self._ask(name, rest)
 
     def _wait(self, words):
@@ -233,8 +189,11 @@ class Player:
             value = getattr(value, part)
         alone, named = arguments_of(rest.split())
         if callable(value):
-            return value(*alone, **named)
+            return self._call(name, value, alone, named)
         assert [value] == alone, value
+
+    def _call(self, name, method, alone, named):
+        return method(*alone, **named)
 
     def _items(self, text):
         return [] if text == "nothing" else items_of(text, self.level)
@@ -243,6 +202,9 @@ class Player:
         return [self._packet(words) for words in self._items(text)]
 
     def _packet(self, words):
+        start, colon, end = words[-1].partition(":")
+        if colon and (start + end).isdigit():  # a part of it
+            return self._packet(words[:-1])[int(start or 0) : int(end) if end else None]
         return self._connect_packet(words) if words[0] == "CONNECT" else packet_of(words)
 
     def _connect_packet(self, words):
@@ -259,15 +221,29 @@ class Player:
 
     def do_stream(self, text):
         self._all_said()
-        self.d.stream = ScriptedStream(**arguments_of(text.split())[1])
+        self.d.stream = self.d.make_stream(**arguments_of(text.split())[1])
 
     def do_socket(self, text):
-        self.do_stream(text)
-        self.d.next_stream = self.d.stream
+        before = self.d.stream
+        if before and before not in self.d.sockets:
+            self.do_c("nothing")
+            self.streams.append(before)  # what it is to be asked may still come
+        self.d.stream = self.d.make_stream(**arguments_of(text.split())[1])
+        self.d.sockets.append(self.d.stream)
+
+    def do_unreachable(self, text):
+        self.d.unreachable = int(text)
+
+    def do_connections(self, text):
+        """So many were opened, or tried to be."""
+        assert self.d.opened == int(text), self.d.opened
 
     def do_open(self, text):
         words, named = arguments_of(text.split())
-        return self.d.client.connect("clean" in words, stream=self.d.stream, **named)
+        stream = self.d.stream
+        if stream and not (self.d.sockets or stream.is_closed):
+            named.setdefault("stream", stream)
+        return self.d.client.connect("clean" in words, **named)
 
     def do_set(self, text):
         name, value = text.split(" ", 1)
@@ -292,7 +268,10 @@ class Player:
     def do_b(self, text):
         reply, _, request = text.partition(" to ")
         if request:
-            self.d.stream.answer(b"".join(self._packets(request)), b"".join(self._packets(reply)))
+            request = b"".join(self._packets(request))
+            for piece in self._packets(reply) or [b""]:
+                self.d.stream.answer(request, piece)
+                request = b""  # the others come at once
         else:
             self.d.b2c(*self._packets(text))
 
@@ -305,7 +284,8 @@ class Player:
         for words in self._items(text):
             alone, named = arguments_of(words)
             payload = alone[0] if alone else b"x"
-            topic = bytes_of(str(named["topic"])) if "topic" in named else b"t"
+            topic = named.get("topic", b"t")
+            topic = topic if isinstance(topic, bytes) else str(topic).encode()
             flags = [named.get(one, 0) for one in ("qos", "retain", "dup")]
             wanted.append(tuple([topic, payload] + flags))
         got = self.d.take_messages()
@@ -350,6 +330,16 @@ class Player:
         words = text.split()
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
+
+    def do_room(self, text):
+        """The store takes so many messages."""
+        self.store.slots = int(text)
+
+    def do_told(self, text):
+        """umqtt.robust's delay() and log() were told just this since the last look."""
+        told = self.d.client.told
+        assert told == [value_of(word) for word in text.split(", ") if word != "nothing"], told
+        told[:] = []
 
     def do_spoil(self, text):
         at = bytes(self.flash.data).find(value_of(text))
@@ -397,7 +387,7 @@ class Player:
     def do_reconnect(self, text):
         """reconnect() until it succeeds; with a number, or connected: once -> what it returns."""
         words = text.split()
-        if self.d.client.is_connected or text.isdigit():
+        if self.front is Robust or self.d.client.is_connected or text.isdigit():
             return self.d.client.reconnect(*[int(word) for word in words])
         self._all_said()
         self.d.reconnect("clean" in words, self._is_present(words))
@@ -421,9 +411,8 @@ class Player:
             self.do_a("nothing")
 
     def _all_said(self):
-        if self.d.stream:
-            assert self.d.stream.has_answered(), "an answer was not asked for"
+        if self.d.stream and self.d.stream not in self.d.sockets:
+            for stream in self.streams + [self.d.stream]:
+                assert stream.has_answered(), "an answer was not asked for"
+            assert not [stream.sent for stream in self.streams if stream.sent]
             self.do_c("nothing")
-
-
-Script.players.append(Player)

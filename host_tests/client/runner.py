@@ -1,38 +1,29 @@
 """Starts test modules and scripts under real MicroPython and reads what came out."""
 
-import ast
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
-from host_tests.client.dialogue import levels_of
-from host_tests.client.player import read_scripts
+from host_tests.client.scripts import tests_of
 from tools.project import ROOT
 
 FOLDER = Path(__file__).parent
-_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def functions_of(path, levels=(3, 4, 5)):
     """-> the tests in the file with the levels that they are for: test_a[3]."""
-    if path.suffix == ".txt":
-        scripts = read_scripts(path)
-        return sorted(f"{one.name}[{n}]" for one in scripts for n in levels if n in one.levels)
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    lists = {"LEVELS": (3, 4, 5), "LEVEL_3": (), "BELOW_5": (), "LEVEL_5": ()}
-    names = []
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in lists:
-            lists[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
-        elif isinstance(node, _FUNCTION) and node.name.startswith("test_"):
-            names.append(node.name)
-    module = SimpleNamespace(**lists)
     return sorted(
         f"{name}[{level}]"
-        for name in names
+        for name, their_levels, _ in tests_of(what_of(path))
         for level in levels
-        if level in levels_of(module, name)
+        if level in their_levels
     )
+
+
+def what_of(path):
+    """-> what `on_board.py` is told: a module's name, or the path of scripts."""
+    if path.suffix == ".txt":
+        return str(path)
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
 def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4, 5), library=ROOT / "lib"):
@@ -40,11 +31,9 @@ def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4, 5), librar
 
     `library`: the folder that umqtt31 comes from.
     """
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    what = str(path) if path.suffix == ".txt" else module
     done = interpreter.run(
         FOLDER / "on_board.py",
-        args=[what, *levels],
+        args=[what_of(path), *levels],
         micropypath=[ROOT, library],
         heap_bytes=heap_bytes,
     )

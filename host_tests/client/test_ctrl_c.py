@@ -231,7 +231,7 @@ def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishe
     jump = 1
     came = True
     while came:
-        d = Dialogue(clean=True, level=4, front=simple)
+        d = Dialogue(clean=True, level=4, front=simple.MQTTClient)
         client, stream = d.client, d.stream
         stream.write_most = 3
         ctrl_c = CtrlC(jump)

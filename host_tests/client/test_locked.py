@@ -10,16 +10,16 @@ from tools.project import ROOT
 
 LEVELS = (3, 5)
 PATHS = [
-    (module, name)
-    for module in ("sending", "receiving", "waiting", "staying", "properties", "scheduled")
-    for name in functions_of(FOLDER / "locked" / f"{module}.py", LEVELS)
+    (file, name)
+    for file in ("paths.txt", "paths.py", "scheduled.py")
+    for name in functions_of(FOLDER / "locked" / file, LEVELS)
 ]
 results_of = functools.cache(run_module)
 
 
-@pytest.mark.parametrize(("module", "name"), PATHS)
-def test_path_with_locked_heap_allocates_nothing(micropython, module, name):
-    results = results_of(micropython, FOLDER / "locked" / f"{module}.py", 1_000_000, LEVELS)
+@pytest.mark.parametrize(("file", "name"), PATHS)
+def test_path_with_locked_heap_allocates_nothing(micropython, file, name):
+    results = results_of(micropython, FOLDER / "locked" / file, 1_000_000, LEVELS)
     assert results.get(name, "was not run") == ""
 
 
@@ -38,7 +38,7 @@ def test_heap_lock_is_real_on_every_interpreter(micropython):
 @pytest.mark.parametrize("level", LEVELS)
 def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto, level):
     done = micropython.run(
-        FOLDER / "locked" / "socket_run.py",
+        FOLDER / "locked_rounds.py",
         args=[mosquitto.port, "locked", level],
         micropypath=[ROOT, ROOT / "lib"],
         heap_bytes=512 * 1024,

@@ -8,10 +8,9 @@ import pytest
 
 from host_tests.brokers.certificates import Certificates
 from host_tests.client import moving
-from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
+from host_tests.client.scripts import read_scripts
 from host_tests.patience import SECONDS
-from tools.micropython import interpreters
 from tools.project import ROOT
 from umqtt31 import robust, simple, tls
 from umqtt31.handshake import _content
@@ -24,9 +23,8 @@ def test_program_with_a_real_broker_runs_on_cpython(mosquitto):
     assert moving.talk(mosquitto.port, "moving/cpython") == EXPECTED
 
 
-@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
-def test_program_with_a_real_broker_runs_on_micropython(mosquitto, interpreter):
-    done = interpreter.run(
+def test_program_with_a_real_broker_runs_on_micropython(mosquitto, micropython):
+    done = micropython.run(
         FOLDER / "moving.py",
         args=[mosquitto.port, "moving/micropython"],
         micropypath=[ROOT / "lib"],
@@ -60,10 +58,9 @@ def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
     assert context_of({**params, "server_side": False})
 
 
-@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
-def test_ssl_params_without_roots_name_the_key_that_is_missing(interpreter):
+def test_ssl_params_without_roots_name_the_key_that_is_missing(micropython):
     program = "from umqtt31.sslparams import context_of\ncontext_of({'server_side': False})\n"
-    done = interpreter.run(program, micropypath=[ROOT / "lib"])
+    done = micropython.run(program, micropypath=[ROOT / "lib"])
     assert "ValueError: ssl_params, where ca is cadata: ca: no roots" in done.stdout + done.stderr
 
 
@@ -100,8 +97,7 @@ def test_ssl_params_with_a_server_hostname_check_that_name():
     assert wrapped == [("sock", "broker.example", {"do_handshake_on_connect": False})]
 
 
-@pytest.mark.parametrize("interpreter", interpreters(), ids=lambda one: one.id)
-def test_library_that_imports_umqtt_itself_gets_umqtt31(interpreter, tmp_path):
+def test_library_that_imports_umqtt_itself_gets_umqtt31(micropython, tmp_path):
     page = (ROOT / "docs" / "guides" / "moving.md").read_text(encoding="utf-8")
     line = re.findall(r"```python\n(from umqtt31\.simple import .*MQTTException\n)```", page)[0]
     (tmp_path / "umqtt").mkdir()
@@ -114,7 +110,7 @@ def test_library_that_imports_umqtt_itself_gets_umqtt31(interpreter, tmp_path):
         "print(MQTTClient is umqtt31.simple.MQTTClient)\n"
         "print(umqtt.robust.MQTTClient is umqtt31.robust.MQTTClient)\n"
     )
-    done = interpreter.run(program, micropypath=[tmp_path, ROOT / "lib"])
+    done = micropython.run(program, micropypath=[tmp_path, ROOT / "lib"])
     assert done.stdout == "True\nTrue\n" and not done.stderr
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from host_tests.client import wire
 from host_tests.client.dialogue import Dialogue
-from host_tests.client.dialogues.test_codec import client_with_id, feed
+from host_tests.client.dialogues.test_codec import feed
 
 letters = st.characters(codec="utf-8", exclude_characters="+#\0")
 topics = st.text(letters, min_size=1, max_size=40).map(str.encode)
@@ -22,7 +22,7 @@ def test_any_publish_is_written_as_specified(topic, payload, qos, packet_id, dup
     """31-2.5-UTF8, 31-3.3-IDQOS, 31-2.1-ENDIAN, 31-2.1-LEN."""
     dup = dup and qos > 0
     expected = wire.publish(topic, payload, qos, packet_id, dup, retain)
-    d = client_with_id(packet_id, max(32, len(expected)))
+    d = Dialogue(first_id=packet_id, buffer_size=max(32, len(expected)), keepalive=0)
     d.client.publish(topic, payload, retain, qos)
     if dup:
         d.stream.take()

@@ -5,6 +5,8 @@ The same runs on real ports in test_on_micropython.py; here it is taken part by 
 
 import os
 import sys
+from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -13,90 +15,41 @@ from umqtt31.handshake import text_of
 from umqtt31.tls import context_of
 
 
-class FakeSocket:
-    """What a socket module hands out; `errors`: call -> errno it raises."""
-
-    def __init__(self, errors):
-        self.errors = errors
-        self.is_closed = False
-        self.is_blocking = True
-
-    def _fail(self, call):
-        if call in self.errors:
-            raise OSError(self.errors[call], call)
-
-    def setblocking(self, flag):
-        self.is_blocking = flag
-
-    def setsockopt(self, *args):
-        self._fail("setsockopt")
-
-    def connect(self, address):
-        self.address = address
-        self._fail("connect")
-
-    def close(self):
-        self.is_closed = True
-
-
 @pytest.fixture
-def sockets(monkeypatch):
-    """The sockets that were made; set `errors` for those to come."""
-    made = []
-
-    class Module:
-        SOCK_STREAM = 1
-        errors = {}
-
-        @staticmethod
-        def getaddrinfo(server, port, *_):
-            return [(2, 1, 6, "", (server, port))]
-
-        @classmethod
-        def socket(cls, *_):
-            made.append(FakeSocket(cls.errors))
-            return made[-1]
-
-    monkeypatch.setitem(sys.modules, "socket", Module)
-    Module.made = made
-    return Module
+def sock(monkeypatch):
+    """What a client's sockets are."""
+    sock = Mock()
+    module = SimpleNamespace(
+        SOCK_STREAM=1,
+        getaddrinfo=lambda server, port, *_: [(2, 1, 6, "", (server, port))],
+        socket=lambda *_: sock,
+    )
+    monkeypatch.setitem(sys.modules, "socket", module)
+    return sock
 
 
-def open_tcp():
-    """-> the socket that a client opens."""
-    return MQTTClient("a", "broker")._open()
-
-
-def test_socket_when_port_has_no_such_option_then_opens_without_it(sockets):
-    sockets.errors = {"setsockopt": 92}
-    sock = open_tcp()
-    assert sock.address == ("broker", 1883)
-    assert not sock.is_blocking and not sock.is_closed
+def test_socket_when_port_has_no_such_option_then_opens_without_it(sock):
+    sock.setsockopt.side_effect = OSError(92, "setsockopt")
+    MQTTClient("a", "broker")._open()
+    sock.connect.assert_called_once_with(("broker", 1883))
+    sock.setblocking.assert_called_once_with(False)
+    assert not sock.close.called
 
 
 @pytest.mark.parametrize("number", [11, 36, 115, 119])
-def test_socket_when_it_goes_on_connecting_then_that_is_no_error(sockets, number):
-    sockets.errors = {"connect": number}
-    assert not open_tcp().is_closed
+def test_socket_when_it_goes_on_connecting_then_that_is_no_error(sock, number):
+    sock.connect.side_effect = OSError(number, "connect")
+    MQTTClient("a", "broker")._open()
+    assert not sock.close.called
 
 
-@pytest.mark.parametrize("number", [101, 111, 113])
-def test_socket_when_connecting_fails_at_once_then_it_is_closed(sockets, number):
-    sockets.errors = {"connect": number}
-    with pytest.raises(OSError) as caught:
-        open_tcp()
-    assert caught.value.errno == number
-    assert [sock.is_closed for sock in sockets.made] == [True]
-
-
-def test_socket_when_ctrl_c_comes_while_it_connects_then_it_is_closed(sockets, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(FakeSocket, "connect", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        open_tcp()
-    assert [sock.is_closed for sock in sockets.made] == [True]
+@pytest.mark.parametrize("error", [OSError(101), OSError(111), OSError(113), KeyboardInterrupt()])
+def test_socket_when_connecting_fails_at_once_then_it_is_closed(sock, error):
+    sock.connect.side_effect = error
+    with pytest.raises(type(error)) as caught:
+        MQTTClient("a", "broker")._open()
+    assert caught.value is error
+    sock.close.assert_called_once_with()
 
 
 def test_connect_when_build_has_no_sockets_then_says_so(monkeypatch):
@@ -178,23 +131,16 @@ def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_pa
     device.close()
 
 
-def test_look_up_of_the_program_takes_the_place_of_the_port_s(sockets):
+def test_look_up_of_the_program_takes_the_place_of_the_port_s(sock):
     """Which waits for its name server, on a Pico W longer than the watchdog does."""
     client = MQTTClient("a", "broker", 1884)
-    asked = []
-
-    def look_up(server, port):
-        asked.append((server, port))
-        if len(asked) == 1:
-            raise OSError("not known yet")
-        return 2, 1, 6, "", ("10.0.0.9", port)
-
-    client.look_up = look_up
+    found = 2, 1, 6, "", ("10.0.0.9", 1884)
+    client.look_up = Mock(side_effect=[OSError("not known yet"), found])
     with pytest.raises(MQTTError, match="broker port 1884 .*: not known yet"):
         client.connect()
-    assert sockets.made == []
-    sockets.errors = {"connect": 111}
+    assert not sock.connect.called
+    sock.connect.side_effect = OSError(111, "connect")
     with pytest.raises(MQTTError, match="111"):
         client.connect()
-    assert sockets.made[0].address == ("10.0.0.9", 1884)
-    assert asked == [("broker", 1884)] * 2
+    sock.connect.assert_called_once_with(("10.0.0.9", 1884))
+    assert client.look_up.call_args_list == [call("broker", 1884)] * 2

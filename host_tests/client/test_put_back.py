@@ -9,8 +9,8 @@ import pytest
 import umqtt31
 from host_tests.client import dialogue
 from host_tests.client.dialogues.sending import test_computed
-from host_tests.client.player import read_scripts
 from host_tests.client.runner import FOLDER
+from host_tests.client.scripts import read_scripts
 from tools.project import ROOT
 from umqtt31 import MQTTClient
 

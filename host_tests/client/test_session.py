@@ -19,14 +19,12 @@ RETRY_S = 30
 class Message:
     """What the model knows of one message."""
 
+    state = "publish"  # or "owed", "released"
+    is_here = False  # went out on this connection, since the last time-out
+    was_sent = was_released = False
+
     def __init__(self, packet_id, qos, payload):
-        self.packet_id = packet_id
-        self.qos = qos
-        self.payload = payload
-        self.state = "publish"  # or "owed", "released"
-        self.is_here = False  # went out on this connection, since the last time-out
-        self.was_sent = False
-        self.was_released = False
+        self.packet_id, self.qos, self.payload = packet_id, qos, payload
 
 
 class Model:
@@ -96,15 +94,12 @@ class Model:
                 break
             message.is_here = True
             if message.state == "publish":
-                found.append(sent(message, int(message.was_sent)))
+                fields = message.payload, message.qos, message.packet_id, int(message.was_sent)
+                found.append(wire.publish(b"t", *fields))
                 message.was_sent = True
             else:
                 message.state = "owed"
         return found
-
-
-def sent(message, dup):
-    return wire.publish(b"t", message.payload, message.qos, message.packet_id, dup)
 
 
 STEPS = st.lists(
@@ -204,10 +199,6 @@ def answer(d, model, first, packet_id):
     model.on_ack(first, packet_id)
 
 
-# Of the received ids.
-RECEIVED = ["add", "next", "remove", "release"]
-
-
 def meant(step, packet_id, held):
     """-> the id of a step: "next" is behind the last one held, "release" for one that is held."""
     if step == "next" and held:
@@ -222,7 +213,9 @@ def meant(step, packet_id, held):
 @given(
     most=st.integers(1, 60),
     steps=st.lists(
-        st.tuples(st.sampled_from(RECEIVED), st.integers(1, 900)), min_size=20, max_size=120
+        st.tuples(st.sampled_from(["add", "next", "remove", "release"]), st.integers(1, 900)),
+        min_size=20,
+        max_size=120,
     ),
 )
 def test_received_ids_are_a_set(level, most, steps):

@@ -28,8 +28,12 @@ def make(monkeypatch, clock):
     sys.modules.pop("umqtt31.wifi", None)
 
 
-def test_wifi_while_up_is_never_touched(make, clock):
-    wifi = make("home", "password")
+@pytest.fixture
+def wifi(make):
+    return make("home", "password")
+
+
+def test_wifi_while_up_is_never_touched(wifi, clock):
     wifi.wlan.is_in_reach = True
     assert wifi.is_up(100)
     wifi.wlan.calls.clear()
@@ -39,8 +43,7 @@ def test_wifi_while_up_is_never_touched(make, clock):
     assert wifi.wlan.calls == []
 
 
-def test_wifi_while_down_joins_with_growing_pauses(make, clock):
-    wifi = make("home", "password")
+def test_wifi_while_down_joins_with_growing_pauses(wifi, clock):
     wifi.wlan.is_trying = True
     tries = []
     for _ in range(240):
@@ -60,8 +63,7 @@ def test_wifi_without_password_joins_an_open_network(make, password):
     assert wifi.wlan.calls[-1] == ("cafe",)
 
 
-def test_wifi_back_after_a_loss_starts_with_the_short_pause(make, clock):
-    wifi = make("home", "password")
+def test_wifi_back_after_a_loss_starts_with_the_short_pause(wifi, clock):
     for _ in range(4):
         wifi.is_up()
         clock.sleep_ms(60_000)
@@ -75,16 +77,14 @@ def test_wifi_back_after_a_loss_starts_with_the_short_pause(make, clock):
     assert wifi.wlan.calls == ["disconnect", ("home", "password")] * 2
 
 
-def test_wifi_that_nobody_asked_for_days_joins_at_once(make, clock):
-    wifi = make("home", "password")
+def test_wifi_that_nobody_asked_for_days_joins_at_once(wifi, clock):
     wifi.is_up()
     clock.sleep_ms(7 * 86_400_000)  # more than half of the ticks' period
     wifi.wlan.is_in_reach = True
     assert wifi.is_up(100)
 
 
-def test_wifi_waits_as_long_as_asked_and_not_longer_than_needed(make, clock):
-    wifi = make("home", "password")
+def test_wifi_waits_as_long_as_asked_and_not_longer_than_needed(wifi, clock):
     assert not wifi.is_up(330)
     assert clock.now_ms == 330
     wifi.wlan.is_up = True
@@ -92,8 +92,7 @@ def test_wifi_waits_as_long_as_asked_and_not_longer_than_needed(make, clock):
     assert clock.now_ms == 330
 
 
-def test_wifi_tells_once_when_the_link_comes_and_goes(make):
-    wifi = make("home", "password")
+def test_wifi_tells_once_when_the_link_comes_and_goes(wifi):
     told = []
     wifi.on_change = told.append
     for is_up in (False, False, True, True, False, False, True):
@@ -115,8 +114,7 @@ def test_wifi_tells_once_when_the_link_comes_and_goes(make):
         (1, 0, "home: no answer"),
     ],
 )
-def test_wifi_that_fails_says_why_in_words(make, clock, status, dbm, why):
-    wifi = make("home", "password")
+def test_wifi_that_fails_says_why_in_words(wifi, clock, status, dbm, why):
     wifi.wlan.number, wifi.wlan.dbm = status, dbm
     assert not wifi.is_up()
     assert wifi.why is None  # it has only begun

@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 5_480),
     "tools": (("tools/",), ("tools/fleet/",), 7_550),
     "fleet": (("tools/fleet/",), (), 12_110),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 43_880),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 42_010),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 89_820),
+    "all": (("",), (), 87_950),
 }
 
 

@@ -13,7 +13,7 @@ class ScriptedStream:
 
     Reads `read_most` bytes at a time, 0 for any number; takes `write_most` bytes
     at a time and then none for one call.  While `is_blocked`, nothing can be
-    written.  `write_error` is raised by `write()`.
+    written.  `write_error` is raised by `write()`, once it took all of `takes`.
     """
 
     def __init__(self, read_most=0, write_most=0):
@@ -83,7 +83,7 @@ class ScriptedStream:
         assert not self.is_closed, "write after close"
         assert n > 0, "write of nothing"
         self.writes.append(n)
-        if self.write_error:
+        if self.write_error and self.takes <= 0:
             raise self.write_error
         if self.is_blocked or self._is_full or not self.takes:
             self._is_full = False

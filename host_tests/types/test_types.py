@@ -30,6 +30,12 @@ HIDDEN = HERE / "hidden.txt"
 BESIDE = "beside"
 
 
+def run(command, **options):
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, check=False, **options
+    )
+
+
 def documented():
     """{file name: program} of the pages' programs for a board."""
     found = {}
@@ -64,9 +70,7 @@ def mypy(folder):
     command += ["--no-site-packages", "--custom-typeshed-dir", STUBS, "--no-error-summary"]
     command += ["--cache-dir", folder / ".mypy_cache"]
     command += sorted(path.name for path in folder.glob("*.py"))
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=folder, check=False
-    )
+    done = run(command, cwd=folder)
     assert not done.stderr
     lines = re.findall(r"^(.+?):(\d+): error: ", done.stdout, re.MULTILINE)
     # MicroPython's stubs have mistakes of their own.
@@ -88,9 +92,7 @@ def pyright(folder):
     command = [Path(sys.executable).parent / "basedpyright", "-p", folder, "--outputjson"]
     # Tests of Spark set PYTHONPATH in this process; there the modules themselves would be found.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, check=False, env=environment
-    )
+    done = run(command, env=environment)
     told = json.loads(done.stdout)
     assert told["summary"]["filesAnalyzed"] == len(list(folder.glob("*.py")))
     return {
@@ -124,15 +126,8 @@ def test_types_are_those_of_the_modules(tmp_path):
     settings.write_text("[mypy]\n")
     command = [sys.executable, "-m", "mypy.stubtest", "umqtt31", "--concise"]
     command += ["--mypy-config-file", settings, "--allowlist", private, "--allowlist", HIDDEN]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(LIBRARY.parent), "MYPYPATH": str(TYPINGS)},
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONPATH": str(LIBRARY.parent), "MYPYPATH": str(TYPINGS)}
+    done = run(command, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -244,7 +239,5 @@ def test_dir_shows_every_attribute(interpreter, tmp_path):
     else:
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
         command = [sys.executable, str(path)]
-        text = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True
-        ).stdout
+        text = run(command, env=environment).stdout
     assert text == "[] False\n" * 7

@@ -1,10 +1,10 @@
 """Wrong arguments: ValueError or TypeError before anything is sent or stored."""
 
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, code_of, error_of, refuses
-from host_tests.client.wire import connack, puback
+from host_tests.client.dialogue import Dialogue, error_of, refuses
+from host_tests.client.wire import connack
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import TOO_LARGE, Journal, MQTTClient, v5
+from umqtt31 import Journal, MQTTClient
 
 # The bytes of MQTT 3.1 itself.
 LEVEL_3 = ("test_server_that_is_none_is_refused",)
@@ -42,13 +42,6 @@ def test_journal_over_what_is_no_block_device_is_refused_by_name():
         refuses(TypeError, "block_device", MQTTClient, "dev", "broker", store=Journal(bad))
 
 
-def test_retry_interval_that_a_level_does_not_have_is_refused_with_the_level():
-    error = error_of(v5.MQTTClient, "dev", "broker", retry_interval=30)
-    assert isinstance(error, ValueError)
-    assert str(error).startswith("retry_interval at level 5 must be 0 "), error
-    v5.MQTTClient("dev", "broker", retry_interval=0)
-
-
 def test_client_id_of_another_type_is_refused():
     for bad in (None, 5, ["dev"]):
         assert isinstance(error_of(MQTTClient, bad, "broker"), (TypeError, ValueError))
@@ -63,20 +56,6 @@ def test_server_that_is_none_is_refused():
         stream.answer(wire.connect(b"dev"), wire.connack())
         client.connect(stream=stream)
         assert client.is_connected
-
-
-def test_connect_that_cannot_be_sent_ends_nothing():
-    """What was in flight is not given up for it."""
-    d = Dialogue(is_queueing=True)
-    d.publish(b"1", 1)
-    d.stream.take()
-    dropped = []
-    d.client.on_drop = lambda packet_id, reason: dropped.append(packet_id)
-    d.client.set_last_will(b"w", b"x" * 300)
-    assert code_of(d.client.connect, True, ScriptedStream()) == TOO_LARGE
-    assert not dropped and d.client.is_connected
-    d.b2c(puback(1))
-    assert d.client.inflight == 0
 
 
 def test_qos_that_is_not_0_to_2_is_refused_by_name_and_nothing_changes():

@@ -4,10 +4,10 @@ leave it locked for good, and no timer's function, which could not allocate.
 Each function looks at every jump of a program, from a scheduled function.  MicroPython.
 """
 
+import micropython
 from host_tests.client import wire
 from host_tests.client.flash import FailingFlash
-from host_tests.client.locked.bench import LONG, PAYLOAD, TOPIC, Bench, poll_all
-from micropython import schedule
+from host_tests.client.locked.player import LockedDialogue
 
 _LEAST = 100  # jumps of each
 
@@ -27,49 +27,50 @@ class Watch:
         except MemoryError:
             self.failed += 1
         if not self._is_over:
-            schedule(self._again, None)
+            micropython.schedule(self._again, None)
 
     def __enter__(self):
-        schedule(self._again, None)
+        micropython.schedule(self._again, None)
 
     def __exit__(self, *_):
         self._is_over = True
         assert self.looked > _LEAST and not self.failed, (self.looked, self.failed)
 
 
-def _use(b):
+def _use(d):
     # All QoS both ways, as far as no connection is needed that was not there.
     for qos in (0, 1, 2):
-        b.client.publish(TOPIC, PAYLOAD, qos=qos)
-        b.client.publish(TOPIC, LONG[:200], qos=qos)
-    b.stream.feed(wire.puback(1) + wire.pubrec(3) + wire.publish(TOPIC, PAYLOAD, 2, 7))
-    poll_all(b.client)
-    b.stream.feed(wire.pubcomp(3) + wire.pubrel(7) + wire.publish(TOPIC, PAYLOAD, 1, 8))
-    poll_all(b.client)
-    b.pass_ms(60_000)
-    b.client.ping()
+        d.client.publish(b"t", b"x", qos=qos)
+        d.client.publish(b"t", bytes(200), qos=qos)
+    d.stream.feed(wire.puback(1) + wire.pubrec(3) + wire.publish(b"t", b"x", 2, 7))
+    poll_all(d.client)
+    d.stream.feed(wire.pubcomp(3) + wire.pubrel(7) + wire.publish(b"t", b"x", 1, 8))
+    poll_all(d.client)
+    d.clock.now_ms += 60_000
+    d.client.ping()
+
+
+def poll_all(client):
+    while client.poll():
+        pass
 
 
 def test_in_ram():
-    b = Bench()
+    d = LockedDialogue()
     with Watch():
-        _use(b)
+        _use(d)
 
 
 def test_in_a_journal():
-    b = Bench(store=FailingFlash().journal())
-    with Watch():
-        _use(b)
-
-
-def test_in_a_journal_with_group_commit():
-    b = Bench(store=FailingFlash().journal(group_commit=True))
-    with Watch():
-        _use(b)
+    for is_grouping in (False, True):
+        d = LockedDialogue(store=FailingFlash().journal(group_commit=is_grouping))
+        with Watch():
+            _use(d)
 
 
 def test_in_opening_a_journal():
     flash = FailingFlash()
-    _use(Bench(store=flash.journal()))
+    _use(LockedDialogue(store=flash.journal()))
+    store = flash.journal()
     with Watch():
-        Bench(store=flash.journal())
+        LockedDialogue(store=store)

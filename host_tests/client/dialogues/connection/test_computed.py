@@ -1,12 +1,10 @@
-"""What the scripts of connections cannot say: each flag of CONNECT, types, texts of errors."""
+"""What the scripts of connections cannot say: all flags of CONNECT, all first bytes, chance."""
 
-import errno
-
-import umqtt31
-from host_tests.client.dialogue import Dialogue, code_of, error_of, refuses
-from host_tests.client.wire import connack, connect, puback
+from host_tests.client.dialogue import Dialogue
+from host_tests.client.flash import FailingFlash
+from host_tests.client.wire import connack, connect, puback, pubcomp, publish, pubrec, pubrel
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, FULL, NETWORK, REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED, TIMEOUT
+from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT, MQTTError
 
 
 def test_c2b_connect_flags_are_those_of_the_arguments():
@@ -32,116 +30,148 @@ def test_c2b_connect_flags_are_those_of_the_arguments():
                 assert stream.has_answered(), flags
 
 
-def test_c2b_connect_of_which_the_stream_takes_a_part_and_breaks_says_why():
-    class Breaking(ScriptedStream):
-        def write(self, buf, off, n):
-            if len(self.writes) > 1:  # a part, nothing
-                raise OSError(104)
-            return super().write(buf, off, n)
+def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
+    """311-4.8.0-1: packets that no broker sends, as long as an answer, with the id of a message
+    that the stream has no room for.
+    """
+    for qos, max_age in ((1, 0), (1, 60), (2, 0), (2, 60)):
+        for first in range(16, 256):
+            d = Dialogue(is_queueing=True)
+            d.stream.is_blocked = True
+            d.client.ping()
+            d.publish(b"1", qos, max_age=max_age)
+            d.stream.feed(bytes((first, 2, 0, 1)))
+            try:
+                d.work()
+            except MQTTError as error:
+                assert error.code != NETWORK
+            assert d.client.queued == 1, hex(first)
 
+
+def attempts(d, count):
+    """-> for each of `count` attempts that fail, the milliseconds waited before it."""
+    waits = []
+    for _ in range(count):
+        opened, start = d.opened, d.clock.now_ms
+        while d.opened == opened:
+            assert 0 <= d.client.next_due_ms() <= 128000
+            d.clock.sleep_ms(max(1, d.client.next_due_ms()))
+            assert d.client.reconnect() is False
+            assert d.clock.now_ms - start <= 130000, "no attempt"
+        waits.append(d.clock.now_ms - start)
+    return waits
+
+
+def test_reconnect_waits_grow_to_max_pause_and_are_spread():
+    """A fleet that lost its broker must not come back in one moment.
+
+    The n-th attempt comes within 2^(n-1) s, `max_pause` at most, at a random time.
+    """
+    for seconds, options in ((30, {}), (128, {"max_pause": 128}), (3, {"max_pause": 3})):
+        first, later = [], []
+        for _ in range(30):
+            d = Dialogue(is_connected=False, **options)
+            waits = attempts(d, 10)
+            for n, wait_ms in enumerate(waits):
+                assert wait_ms <= min(1000 << n, seconds * 1000) + 5, waits
+            first.append(waits[0])
+            later.append(max(waits))
+        assert len(set(first)) > 10 and max(first) > 500  # jitter from the first attempt on
+        assert max(later) > seconds * 900
+
+
+def test_reconnect_when_offline_for_days_then_pauses_stay_within_128_s():
     d = Dialogue(is_connected=False)
-    stream = Breaking(write_most=5)
-    assert code_of(d.client.connect, True, stream) == NETWORK
-    assert stream.is_closed
+    for _ in range(30):
+        for _ in range(4):
+            d.clock.sleep_ms(6 * 3600 * 1000)
+            assert d.client.reconnect() is False
+        attempts(d, 1)
 
 
-def test_c2b_connect_larger_than_the_buffer_is_refused_before_anything_is_opened():
-    for length in (20, 65535, 65536, 70000):
-        d = Dialogue(is_connected=False, buffer_size=32, user="u", password="p" * length)
-        assert code_of(d.client.connect) == umqtt31.TOO_LARGE
-        assert d.opened == 0
-
-
-def test_connect_with_what_is_no_stream_changes_nothing():
-    """A clean session would give up what is in flight."""
-    for wrong in (16, "uart", [1]):
-        d = Dialogue(is_queueing=True)
-        dropped = d.watch_drops()
-        packet_id = d.publish(b"x", 1)
-        d.take_packets()
-        refuses(TypeError, "stream", d.client.connect, True, wrong)
-        assert not dropped and d.client.is_connected
-        d.b2c(puback(packet_id))
-        assert d.client.inflight == 0
-
-
-NAMES_OF_NUMBERS = ("Errno", "EIO", "EPERM", "EINTR", "ENOENT", "ESRCH")
-
-
-# 31-2.2-RC: return code 5 is not the system's error 5.
-def test_refused_connection_has_a_code_and_no_number_of_the_system():
-    for code in (1, 2, 3, 4, 5):
-        d = Dialogue(is_connected=False)
-        stream = ScriptedStream()
-        stream.answer(d.connect_packet(True), connack(code))
-        error = error_of(d.client.connect, stream=stream)
-        assert error.code == code
-        assert not error.errno
-        assert not any(name in str(error) for name in NAMES_OF_NUMBERS), error
-    assert (REFUSED_CREDENTIALS, REFUSED_NOT_AUTHORIZED) == (4, 5)
-
-
-def test_errors_of_our_own_have_no_number_of_the_system():
-    d = Dialogue(max_inflight=1, max_mqueue_len=0, keepalive=10)
-    d.publish()
-    full = error_of(d.publish)
-    assert full.code == FULL
-    d.client.ping()
-    d.clock.sleep_ms(10000)
-    late = error_of(d.work)
-    assert late.code == TIMEOUT
-    for error in (full, late):
-        assert not error.errno
-        assert "Errno" not in str(error) and str(error)
-
-
-def test_lost_connection_has_the_number_of_the_system():
-    d = Dialogue()
-    d.stream.feed(OSError(errno.ECONNRESET))
-    error = error_of(d.client.poll)
-    assert (error.code, error.errno) == (NETWORK, errno.ECONNRESET)
-    assert "lost" in str(error)  # not "cannot reach": it was reached
-
-
-# A socket that is still connecting tells of a refusal when it is written to or read.
-def test_refused_by_the_host_names_host_and_port_and_is_not_lost():
-    for is_read in (False, True):
-        d = Dialogue(is_connected=False)
-        stream = d.next_stream = ScriptedStream()
-        if is_read:
-            stream.feed(OSError(errno.ECONNREFUSED))
-        else:
-            stream.write_error = OSError(errno.ECONNREFUSED)
-        error = error_of(d.client.connect)
-        assert (error.code, error.errno) == (NETWORK, errno.ECONNREFUSED)
-        assert "broker" in str(error) and "1883" in str(error)
-        assert "lost" not in str(error)
-
-
-def test_unreachable_host_has_the_number_of_the_system():
-    d = Dialogue(is_connected=False, port=8888)
-    error = error_of(d.client.connect)
-    assert (error.code, error.errno) == (NETWORK, 111)
-    assert "broker" in str(error) and "8888" in str(error)
-    assert "(check both)" in str(error)
-
-
-def test_what_keeps_a_client_from_connecting_says_what_to_do():
-    """mosquitto says 5 for a wrong password; the port of another server says nothing."""
-    d = Dialogue(is_connected=False)
-    stream = ScriptedStream()
-    stream.answer(d.connect_packet(True), connack(5))
-    assert "password" in str(error_of(d.client.connect, stream=stream))
-    silent = error_of(d.client.connect, stream=ScriptedStream())
-    assert silent.code == TIMEOUT
-    assert "TLS" in str(silent) and "(broker port 1883)" in str(silent)
-
-
-def test_poll_while_reconnect_goes_on_blames_no_broker():
+def test_reconnect_begins_small_again_after_a_connection_that_worked():
     d = Dialogue()
     d.lose()
-    stream = d.next_stream = ScriptedStream()
-    while not stream.writes:
-        assert not d.client.reconnect(100)
-    error = error_of(d.client.poll)
-    assert (error.code, "CONNECT of MQTT" in str(error)) == (CLOSED, False)
+    attempts(d, 8)
+    d.connect()
+    d.b2c(publish(b"t", b"x"))
+    d.lose()
+    for _ in range(3):
+        assert attempts(d, 1)[0] <= 4005
+
+
+def test_reconnect_says_why_it_failed():
+    """31-2.2-RC: "unavailable" passes.
+
+    C: CONNECT; B: CONNACK 3 / 4, garbage, closes, nothing
+    """
+    for reply, code in (
+        (connack(REFUSED_UNAVAILABLE), REFUSED_UNAVAILABLE),
+        (publish(b"t", b"x"), PROTOCOL),
+        (b"", CLOSED),
+        (None, TIMEOUT),
+    ):
+        d = Dialogue(connect_timeout=2)
+        d.lose()
+        stream = ScriptedStream()
+        d.sockets = [stream]
+        stream.answer(d.connect_packet(False), reply)
+        assert d.client.reconnect(4000) is False
+        assert d.client.last_error.code in (code, NETWORK), reply
+        assert stream.is_closed
+        d.connect()
+        assert d.client.last_error is None
+
+
+def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_time():
+    d = Dialogue(is_queueing=True, is_connected=False)
+    dropped = d.watch_drops()
+    for _ in range(50):  # so that the next pauses are long
+        d.client.reconnect(1000)
+    packet_id = d.publish(max_age=5)
+    start = d.clock.now_ms
+    while not dropped:
+        d.clock.sleep_ms(max(1, d.client.next_due_ms()))
+        d.client.reconnect()
+    assert dropped == [(packet_id, TIMEOUT)] and d.clock.now_ms - start == 5000
+
+
+# RT-MQUEUE: the same for the others behind one that is given up.
+def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
+    for qos0 in (False, True):
+        d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0, mqueue_store_qos0=qos0)
+        dropped = d.watch_drops()
+        d.publish(b"in flight", 2)
+        ids = []
+        for number in range(5):
+            ids.append(d.publish(b"aged %d" % number, max_age=3 + number))
+            d.publish(b"kept %d" % number)
+            if qos0:
+                d.publish(b"0", 0)
+        for seconds in range(8):
+            assert [one[0] for one in dropped] == ids[: max(0, seconds - 2)]
+            d.wait(1)
+        d.stream.take()
+        d.b2c(pubrec(1))
+        d.c2b(pubrel(1))
+        d.b2c(pubcomp(1))
+        sent = []
+        for _ in range(20):
+            for one in d.take_publishes():
+                sent.append(one[0])
+                if one[1]:
+                    d.b2c(puback(one[2]))
+        assert [text for text in sent if text != b"0"] == [b"kept %d" % k for k in range(5)]
+
+
+# One page takes them all: that is what group commit is for.
+def test_group_commit_when_offline_then_one_program_operation_serves_many():
+    flash = FailingFlash()
+    store = flash.journal(group_commit=True)
+    d = Dialogue(is_connected=False, store=store, max_inflight=20, max_mqueue_len=20, keepalive=0)
+    for number in range(3):
+        d.publish(b"%d" % number)
+    operations = flash.operations
+    for _ in range(2):
+        assert d.client.reconnect() is False
+        assert flash.operations - operations <= 2

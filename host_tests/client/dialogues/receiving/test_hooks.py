@@ -11,118 +11,107 @@ from umqtt31.properties import encode
 LEVEL_5 = ("test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room",)
 
 CALLS = (
-    ("disconnect", lambda client: client.disconnect()),
-    ("connect", lambda client: client.connect()),
-    ("reconnect", lambda client: client.reconnect()),
-    ("poll", lambda client: client.poll()),
-    ("wait_msg", lambda client: client.wait_msg()),
-    ("flush", lambda client: client.flush(1000)),
-    ("ping", lambda client: client.ping()),
-    ("subscribe", lambda client: client.subscribe(b"a")),
-    ("unsubscribe", lambda client: client.unsubscribe(b"a")),
-    ("publish 0", lambda client: client.publish(b"t", b"in hook")),
-    ("publish 1", lambda client: client.publish(b"t", b"in hook", qos=1)),
-    ("publish None", lambda client: client.publish(b"t", b"in hook", qos=1, max_age=None)),
-    ("publish old", lambda client: client.publish(b"t", b"in hook", qos=1, max_age=5)),
-    ("next_due_ms", lambda client: client.next_due_ms()),
-    ("stats", lambda client: client.stats.dropped + client.inflight + client.queued),
-)
+    ("disconnect",), ("connect",), ("reconnect",), ("poll",), ("wait_msg",), ("flush", 1000),
+    ("ping",), ("subscribe", b"a"), ("unsubscribe", b"a"), ("next_due_ms",),
+    ("publish", b"t", b"in hook"), ("publish", b"t", b"in hook", False, 1),
+    ("publish", b"t", b"in hook", False, 1, None), ("publish", b"t", b"in hook", False, 1, 5),
+)  # fmt: skip
 
 
-def calling(d, call, seen):
-    """-> a hook that makes one call and notes what became of it."""
+def assert_each_call_is_survived(hook, times, happen, messages=(), is_present=None, **options):
+    """A client with these messages and a hook that makes one of CALLS: `happen(d)` calls it so
+    often.  All that is still there arrives on a new connection, each message once."""
+    for call in CALLS:
+        d = Dialogue(**options)
+        for fields in messages:
+            d.publish(**fields)
+        if d.stream:
+            d.stream.take()
+        seen = []
 
-    def hook(*args):
-        try:
-            call(d.client)
-            seen.append(None)
-        except (MQTTError, ValueError, TypeError) as error:
-            seen.append(error)
+        def hooked(*args, call=call, client=d.client, seen=seen):
+            seen.append(client.stats.dropped + client.inflight + client.queued)
+            try:
+                getattr(client, call[0])(*call[1:])
+            except (MQTTError, ValueError, TypeError):
+                pass
 
-    return hook
-
-
-def assert_goes_on(d, is_present=None):
-    """All that is still there arrives on a new connection, each message once."""
-    for hook in ("on_drop", "on_oversize", "on_message"):
+        setattr(d.client, hook, hooked)
+        happen(d)
+        assert len(seen) == times, call
         setattr(d.client, hook, None)
-    d.connect(False, is_present)
-    count = d.client.inflight + d.client.queued
-    ids = set()
-    for _ in range(count):
-        sent = d.take_publishes()
-        assert not ids & {one[2] for one in sent}
-        ids |= {one[2] for one in sent}
-        d.b2c(*[puback(one[2]) for one in sent])
-    assert len(ids) == count and d.client.inflight == d.client.queued == 0
+        d.connect(False, is_present)
+        count = d.client.inflight + d.client.queued
+        ids = set()
+        for _ in range(count):
+            sent = d.take_publishes()
+            assert not ids & {one[2] for one in sent}
+            ids |= {one[2] for one in sent}
+            d.b2c(*[puback(one[2]) for one in sent])
+        assert len(ids) == count and d.client.inflight == d.client.queued == 0
+
+
+IN_FLIGHT = {"payload": b"in flight"}
+KEPT = {"payload": b"kept"}
+
+
+def old(max_age):
+    return {"payload": b"old", "max_age": max_age}
 
 
 def test_on_drop_when_it_calls_anything_then_gets_a_clear_error_and_all_goes_on():
     for overflow in ("drop_oldest", "latest"):
-        for name, call in CALLS:
-            for is_connected in (True, False):
-                d = Dialogue(
-                    max_inflight=1, max_mqueue_len=2, overflow=overflow, is_connected=is_connected
-                )
-                for number in range(3 if is_connected else 2):
-                    d.publish(b"%d" % number)
-                d.stream and d.stream.take()
-                seen = []
-                d.client.on_drop = calling(d, call, seen)
+        for is_connected in (True, False):
+
+            def happen(d, is_connected=is_connected):
                 d.publish(b"new")
-                assert len(seen) == 1, name
-                assert d.client.queued == 2 and d.client.inflight == is_connected, name
-                assert_goes_on(d)
+                assert d.client.queued == 2 and d.client.inflight == is_connected
+
+            assert_each_call_is_survived(
+                "on_drop", 1, happen, [KEPT] * (3 if is_connected else 2), max_inflight=1,
+                max_mqueue_len=2, overflow=overflow, is_connected=is_connected,
+            )  # fmt: skip
 
 
 def test_on_drop_of_what_is_too_old_when_it_calls_anything_then_all_goes_on():
-    for name, call in CALLS:
-        d = Dialogue(is_queueing=True, max_inflight=1, keepalive=0)
-        d.publish(b"in flight")
-        d.publish(b"old", max_age=10)
-        d.publish(b"older", max_age=9)
-        d.publish(b"kept")
-        d.stream.take()
-        seen = []
-        d.client.on_drop = calling(d, call, seen)
+    def happen(d):
         d.clock.sleep_ms(10000)
         d.client.poll()
-        assert len(seen) == 2, name
-        assert d.client.queued >= 1, name
-        assert_goes_on(d)
+        assert d.client.queued >= 1
+
+    assert_each_call_is_survived(
+        "on_drop", 2, happen, [IN_FLIGHT, old(10), old(9), KEPT], is_queueing=True,
+        max_inflight=1, keepalive=0,
+    )  # fmt: skip
 
 
 def test_on_drop_while_connecting_when_it_calls_anything_then_all_goes_on():
-    for name, call in CALLS:
-        d = Dialogue(is_queueing=True, is_connected=False)
-        d.publish(b"old", max_age=10)
-        d.publish(b"kept")
-        seen = []
-        d.client.on_drop = calling(d, call, seen)
+    left = []
+
+    def happen(d):
         d.clock.sleep_ms(10000)
-        stream = d.new_stream(False)
         try:
-            d.client.connect(False, stream=stream)
-            assert d.client.is_connected or name == "disconnect", name
-        except MQTTError as error:
-            assert name == "disconnect", (name, error)
-        assert len(seen) == 1, name
+            d.client.connect(False, stream=d.new_stream(False))
+        except MQTTError:
+            pass
+        left.append(d.client.is_connected)
         assert d.client.inflight + d.client.queued >= 1
-        assert_goes_on(d)
+
+    assert_each_call_is_survived(
+        "on_drop", 1, happen, [old(10), KEPT], is_queueing=True, is_connected=False
+    )
+    assert all(left[1:])  # only disconnect() may leave it so
 
 
 def test_on_drop_of_a_clean_session_when_it_calls_anything_then_all_goes_on():
-    for name, call in CALLS:
-        d = Dialogue(is_queueing=True)
-        d.publish(b"in flight")
-        d.publish(b"in flight, too", 2)
+    def happen(d):
         d.lose()
-        seen = []
-        d.client.on_drop = calling(d, call, seen)
         d.connect(True)
-        assert len(seen) == 2, name
         d.stream.take()
-        assert_goes_on(d, is_present=False)  # no clean session is there any more
+
+    # No clean session is there any more.
+    messages = [IN_FLIGHT, dict(IN_FLIGHT, qos=2)]
+    assert_each_call_is_survived("on_drop", 2, happen, messages, False, is_queueing=True)
 
 
 def test_on_drop_of_a_clean_session_that_connects_is_followed_by_that_session():
@@ -143,30 +132,14 @@ def test_on_drop_of_a_clean_session_that_connects_is_followed_by_that_session():
     d.c2b(publish(b"t", b"new", 2, 2))
 
 
-def test_on_oversize_when_it_calls_anything_then_all_goes_on():
-    for name, call in CALLS:
-        d = Dialogue(buffer_size=64)
-        d.publish(b"in flight")
-        d.stream.take()
-        seen = []
-        d.client.on_oversize = calling(d, call, seen)
-        d.stream.feed(publish(b"t", b"x" * 200, 1, 5))
-        d.client.poll()
-        assert len(seen) == 1, name
-        assert_goes_on(d)
+def test_on_oversize_and_handler_when_they_call_anything_then_all_goes_on():
+    for hook, size in (("on_oversize", 200), ("on_message", 1)):
 
+        def happen(d, size=size):
+            d.stream.feed(publish(b"t", b"x" * size, 1, 5))
+            d.client.poll()
 
-def test_handler_when_it_calls_anything_then_all_goes_on():
-    for name, call in CALLS:
-        d = Dialogue()
-        d.publish(b"in flight")
-        d.stream.take()
-        seen = []
-        d.client.on_message = calling(d, call, seen)
-        d.stream.feed(publish(b"t", b"x", 1, 5))
-        d.client.poll()
-        assert len(seen) == 1, name
-        assert_goes_on(d)
+        assert_each_call_is_survived(hook, 1, happen, [IN_FLIGHT], buffer_size=64)
 
 
 def test_publish_inside_on_drop_changes_nothing_of_the_message_that_waits_for_room():
