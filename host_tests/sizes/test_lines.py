@@ -15,10 +15,10 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "library": (("lib/",), (), 6_470),
     "boards": (CLIENT, (), 5_480),
     "tools": (("tools/",), ("tools/fleet/",), 7_550),
-    "fleet": (("tools/fleet/",), (), 12_110),
+    "fleet": (("tools/fleet/",), (), 12_060),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 42_010),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 87_950),
+    "all": (("",), (), 87_910),
 }
 
 

@@ -22,10 +22,6 @@ _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -Xms128m"
 ) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
-# What `classes` keeps.  Java says nothing when it cannot use it.
-CLASSES = ROOT / ".tools" / "spark" / "classes.jsa"
-_KEPT_CLASSES = '"-XX:SharedArchiveFile=%s" -Xlog:disable -Xlog:all=error:stderr'
-
 _SETTINGS = {
     "spark.log.level": "ERROR",
     # Workers make and free the same large arrays task after task.  Given back to the system
@@ -68,11 +64,10 @@ def _quiet():
             os.close(kept)
 
 
-def start(master=None, memory="3g", java_options=None):
+def start(master=None, memory="3g"):
     """A SparkContext; `master` None is `local[*]`, or what `spark-submit` was told.
 
-    `memory` is the driver's (in local mode everything's), `java_options` are more options
-    for Java; by default it uses the classes that are kept, if they are.  Raises NotStarted.
+    `memory` is the driver's (in local mode everything's).  Raises NotStarted.
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise NotStarted("Spark needs Java 17 or newer: run `make setup`")
@@ -82,12 +77,7 @@ def start(master=None, memory="3g", java_options=None):
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         SparkContext._ensure_initialized()  # Java is there, and knows what it was told
         return _context(SparkConf(), master, {})
-    if java_options is None:
-        java_options = _KEPT_CLASSES % CLASSES if CLASSES.exists() else ""
-    more = {
-        "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": "%s %s" % (_JAVA_OPTIONS, java_options),
-    }
+    more = {"spark.driver.memory": memory, "spark.driver.extraJavaOptions": _JAVA_OPTIONS}
     if (master or "local").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         more |= _ALONE
