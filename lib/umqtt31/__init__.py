@@ -231,7 +231,7 @@ class MQTTClient:
         self._now = self._tx_at = self._rx_at = self._moved_at = 0  # ticks
         self._wake = ticks_ms()
         self._is_told = False  # does the broker know them?
-        # Objects last, the ring first, and some behind the store's: so the least heap is enough.
+        # Buffers are made last, most of them after the store's: so a smaller heap is enough.
         n = buffer_size + _ENTRY
         self._size = queue_bytes + buffer_size + n + _ENTRY
         # Behind the ring is room for one entry that goes to the store alone.
