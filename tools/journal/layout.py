@@ -20,7 +20,7 @@ _BLANK = 0xFF
 _IDS = 30  # of a set
 
 _NUMBER = 1
-_NOTES = ("", "", "done", "pubrec", "online", "hold", "release", "renew", "set", "bits", "oldest")
+_NOTES = "unknown 0/number/done/pubrec/online/hold/release/renew/set/bits/oldest".split("/")
 
 
 class NotAJournal(Exception):
