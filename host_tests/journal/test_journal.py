@@ -103,6 +103,26 @@ def test_group_commit_programs_only_at_commit():
     assert [m[5] for m in found(journal).messages] == [b"%d" % slot * 20 for slot in range(4)]
 
 
+def test_pubrec_when_its_note_fills_the_group_then_is_that_message_s():
+    """However full the group is, and though the messages before it are done."""
+    for length in range(222, 236):
+        journal = opened(5, group_commit=True)
+        for slot in range(4):
+            put(journal, slot, slot + 1, qos=1 if slot == 0 else 2)
+        journal.commit()
+        put(journal, 4, 5, b"x" * 250)
+        put(journal, 5, 6, b"x" * length)
+        journal.remove(0)
+        journal.pubrec(1)
+        while journal.flash.erases < 10:  # what still counts is copied
+            put(journal, 6, 7, b"x" * 200)
+            journal.remove(6)
+            journal.commit()
+        journal.sync()
+        messages = found(journal).messages[:3]
+        assert [(one[1], one[3]) for one in messages] == [(2, True), (3, False), (4, False)]
+
+
 def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     journal = opened(4, slots=90)
     count = filled(journal, qos=2)
