@@ -1379,7 +1379,7 @@ def _pass_over(client):
             message.read_id(client._rx[at])
         at += 1
     client._start = at
-    client._lacks = -n or 1
+    client._lacks = -n
     client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
     if n:
         return 0
