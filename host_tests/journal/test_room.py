@@ -85,18 +85,20 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("change", "text"), REFUSALS)
 def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(change, text):
-    """Unless it is told to erase it."""
+    """Unless it is told to erase what is not the client's own."""
     journal = opened(8)
     put(journal, 0, 1, bytes(100))
     put(journal, 1, 2, b"short")
     journal.hold_id(7)
     journal.commit()
     image = bytes(journal.flash.data)
-    with pytest.raises(MQTTError) as caught:
-        opened(journal.flash, **{"slots": 20, **change})
-    assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
-    assert bytes(journal.flash.data) == image
-    if text.endswith(FOREIGN):
+    is_foreign = text.endswith(FOREIGN)
+    for is_erasing in {False, not is_foreign}:
+        with pytest.raises(MQTTError) as caught:
+            opened(journal.flash, **{"slots": 20, **change}, erase_foreign=is_erasing)
+        assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
+        assert bytes(journal.flash.data) == image
+    if is_foreign:
         assert found(journal, **change, erase_foreign=True).messages == []
         assert found(journal, **change).messages == []
 

@@ -48,11 +48,12 @@ def open_journal(
         delattr(sys.modules[package], name)
     log = _Log(device, sizes, client_id, level)
     log.check(buffer_size, sets)
+    log.is_erasing = is_erasing
     try:
         log.read(buffer_size)
         log.fit(buffer_size, most)
     except MQTTError:
-        if not is_erasing:
+        if not log.is_erasing:
             raise
         for block in range(log.blocks * log.device_blocks):
             if device.ioctl(6, block):
@@ -346,6 +347,7 @@ class _Log:
             _refuse(
                 "holds messages of level %d, not %d: send them at that level" % (level, self.level)
             )
+        self.is_erasing = False  # all that is here is the client's own
         if n > most:
             _raise("max_mqueue_len")
         n = 0
