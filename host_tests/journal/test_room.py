@@ -138,3 +138,13 @@ def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
         life.do(("commit",))
     life.do(("check",))
     assert life.refused > 10
+
+
+@pytest.mark.parametrize("size", [*range(227, 239), 1000])
+def test_largest_packet_behind_the_note_of_what_is_done_has_room(size):
+    journal = opened(8, slot_bytes=size)
+    put(journal, 0, 1)
+    journal.remove(0)
+    journal.tidy()
+    assert put(journal, 1, 2, bytes(size))
+    assert found(journal, slot_bytes=size).ids == [2]

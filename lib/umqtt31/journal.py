@@ -253,8 +253,7 @@ class Journal:
             else:
                 self._states[k] |= _IS_DONE
                 self._used -= self._costs[k]
-                if self._fill + _NOTE <= self._full:
-                    self._append_done(k)
+                self._append_done(k)
 
     def renew(self, is_clean):
         """As the core has it."""
@@ -388,10 +387,10 @@ class Journal:
                 break
         for k in range(self._taken):
             if self._states[k] & (_IS_DONE | 1) == _IS_DONE:
-                if self._fill + _NOTE + n > self._full:
-                    self._program()
-                    return self._make_room(n)
                 self._append_done(k)
+        if self._fill + max(n, _NOTE) > self._full:
+            self._program()
+            self._make_room(n)
 
     def _empty(self):
         # _buf is needed for what is read.
@@ -406,8 +405,10 @@ class Journal:
             self._states[k] &= 0xFE
 
     def _append_done(self, k):
-        self._append(_DONE, self._numbers[k])
-        self._states[k] |= 1
+        # If there is room.
+        if self._fill + _NOTE <= self._full:
+            self._append(_DONE, self._numbers[k])
+            self._states[k] |= 1
 
     def _write(self, kind, number):
         # A note that commit() has to program.
