@@ -46,9 +46,8 @@ def open_journal(
         package, _, name = __name__.rpartition(".")
         del sys.modules[__name__]
         delattr(sys.modules[package], name)
-    log = _Log(device, sizes, client_id, level)
+    log = _Log(device, sizes, client_id, level, is_erasing)
     log.check(buffer_size, sets)
-    log.is_erasing = is_erasing
     try:
         log.read(buffer_size)
         log.fit(buffer_size, most)
@@ -70,7 +69,7 @@ def open_journal(
 
 
 class _Log:
-    def __init__(self, device, sizes, client_id, level):
+    def __init__(self, device, sizes, client_id, level, is_erasing):
         page, cell, erase = sizes
         if not hasattr(device, "ioctl"):
             raise TypeError("block_device has no ioctl()")
@@ -92,6 +91,7 @@ class _Log:
         self.cells = erase // cell
         self.blocks = device.ioctl(4, 0) * self.device_bytes // erase
         self.level = level
+        self.is_erasing = is_erasing
         # What each title begins with, and the client id at its end.
         self.layout = pack("<B4H", _TITLE, page, cell, erase // page, self.blocks)
         self.client_id = client_id
