@@ -249,21 +249,28 @@ class Dialogue:
 
 
 class NoMemory:
-    """`with NoMemory(64):` the library gets no buffer of so many bytes, or more."""
+    """`with NoMemory(64):` the library gets no buffer of so many bytes, or more.
 
-    def __init__(self, least):
+    `kind`: of buffers; bytes: of copies, outside of the core.
+    """
+
+    def __init__(self, least, kind=bytearray):
         self._least = least
+        self._kind = kind
 
     def _new_buffer(self, content):
-        if isinstance(content, int) and content >= self._least:
+        if (content if isinstance(content, int) else len(content)) >= self._least:
             raise MemoryError
-        return bytearray(content)
+        return self._kind(content)
 
     def __enter__(self):
-        self._modules = modules_with("__name__")
+        self._name = self._kind.__name__
+        self._modules = [
+            module for module in loaded_modules() if self._name not in module.__dict__
+        ]
         for module in self._modules:
-            module.bytearray = self._new_buffer
+            setattr(module, self._name, self._new_buffer)
 
     def __exit__(self, *_):
         for module in self._modules:
-            del module.bytearray
+            delattr(module, self._name)

@@ -424,6 +424,7 @@ class MQTTClient(_Client):
         """For the message: read the one that begins at `at` of the buffer."""
         try:
             body = bytearray(n)
+            room = bytes(n)  # for the copy that the callback gets
         except MemoryError:
             return  # it is passed over, and told
         have = self._end - at
@@ -458,6 +459,7 @@ class MQTTClient(_Client):
             fail(self, _PROTOCOL)
         if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1
+            room = None
             self._got = first, packet_id, topic, bytes(view[at:])
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration

@@ -96,15 +96,18 @@ def test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised():
 
 
 def test_message_for_which_there_is_no_memory_when_it_comes_then_raises_on_the_same_connection():
-    """umqtt.robust: PUBLISH 5 is acknowledged and lost: nobody may overlook it."""
+    """umqtt.robust: PUBLISH 5 is acknowledged and lost: nobody may overlook it.  So is one that
+    memory holds once, but not twice."""
     for name in ("wait_msg", "check_msg"):
-        d = program(Robust)
-        d.stream.feed(publish(b"t", bytes(900), 1, 5))
-        with NoMemory(1):
-            error = error_of_any(getattr(d.client, name))
-        assert error.code == TOO_LARGE
-        d.c2b(puback(5))
-        assert not d.client.told and not d.stream.is_closed
+        for least, kind in ((1, bytearray), (900, bytes)):
+            d = program(Robust)
+            d.stream.feed(publish(b"t", bytes(900), 1, 5))
+            with NoMemory(least, kind):
+                error = error_of_any(getattr(d.client, name))
+            assert error.code == TOO_LARGE
+            assert "memory" in str(error)
+            d.c2b(puback(5))
+            assert not d.client.told and not d.stream.is_closed
 
 
 def test_sock_is_the_stream_of_the_connection():
