@@ -137,6 +137,7 @@ class MQTTClient(_Client):
     cb = None
     _sock = False  # no connect() yet
     _is_robust = False
+    _waits = 0  # calls that wait for an answer, one inside of another
 
     def __init__(
         self,
@@ -181,6 +182,7 @@ class MQTTClient(_Client):
         self.pswd = password
         self._message = _Message(self, self._rx)
         self.on_message = self._on
+        self._came = []  # messages, to be handed over
 
     def __getattr__(self, name):
         """`sock`: see `sock.Sock`, None before connect()."""
@@ -228,6 +230,7 @@ class MQTTClient(_Client):
         if not self._is_robust:
             self._filters = ()  # the program subscribes again
         close(self)
+        self._came = []
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
@@ -351,8 +354,12 @@ class MQTTClient(_Client):
             raise MQTTException(_SUBACK_REFUSED, str(error))
 
     def _await(self, start):
-        if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-            fail(self, _TIMEOUT)
+        self._waits += 1
+        try:
+            if not self._poll(10) and ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                fail(self, _TIMEOUT)
+        finally:
+            self._waits -= 1
 
     # --- in -------------------------------------------------------------------------------
 
@@ -385,14 +392,13 @@ class MQTTClient(_Client):
         if not self.is_connected:
             tell(self)
         self._most_acks = _FEW_ACKS
-        self._got = None
         try:
             heap_lock()
             handled = step(self)
         except StopIteration:  # take_large() has read all
             handled = 1
-        if self._got:
-            return self._hand_over(*self._got)
+        if self._came and self._waits < 3:  # or callbacks inside of callbacks fill the stack
+            return self._hand_over(*self._came.pop(0))
         if not (handled or self.is_connected):
             tell(self)
         return handled and 1
@@ -404,7 +410,7 @@ class MQTTClient(_Client):
     def _on(self, message):
         # As `on_message`.
         first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
-        self._got = first, message.packet_id, message.topic, message.payload
+        self._came.append((first, message.packet_id, message.topic, message.payload))
         self._most_acks = 0
         message.keep()
 
@@ -460,7 +466,7 @@ class MQTTClient(_Client):
         if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1
             room = None
-            self._got = first, packet_id, topic, bytes(view[at:])
+            self._came.append((first, packet_id, topic, bytes(view[at:])))
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration
 

@@ -56,8 +56,9 @@ class Sock(object if sys.implementation.name == "cpython" else io.IOBase):
         return op
 
     def pending(self):
-        """Bytes that were read and not handled yet, as CPython's TLS sockets have it."""
-        return self._client._end - self._client._start
+        """Bytes that were read and not handled yet, as CPython's TLS sockets have it; a message
+        that has its turn later counts as one."""
+        return self._client._end - self._client._start + len(self._client._came)
 
     def close(self):
         """Close the connection without a word, so that the broker publishes the will."""

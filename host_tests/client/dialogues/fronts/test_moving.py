@@ -110,6 +110,31 @@ def test_message_for_which_there_is_no_memory_when_it_comes_then_raises_on_the_s
             assert not d.client.told and not d.stream.is_closed
 
 
+def test_callback_may_publish_for_each_of_many_messages_that_wait():
+    """However many, the stack has room."""
+
+    class Acknowledging(ScriptedStream):
+        def write(self, buf, off, n):
+            if buf[off] == 0x32:
+                self.feed(puback(buf[off + 5] << 8 | buf[off + 6]))
+            return super().write(buf, off, n)
+
+    d = program(stream=Acknowledging())
+    payloads = [b"%d" % k for k in range(200)]
+
+    def callback(topic, payload):
+        d.messages.append(payload)
+        d.client.publish(b"a", payload, qos=1)
+
+    d.client.set_callback(callback)
+    d.stream.feed(*[publish(b"t", payload, 1, 7) for payload in payloads])
+    while d.client.check_msg():
+        pass
+    assert d.messages == payloads
+    sent = d.take_packets()
+    assert sent.count(puback(7)) == 200 and len(sent) == 400
+
+
 def test_sock_is_the_stream_of_the_connection():
     """None before the first one; the same until the next one, and always to be closed."""
     d = Dialogue(is_connected=False, front=MQTTClient)
