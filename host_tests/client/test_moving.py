@@ -58,10 +58,14 @@ def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
     assert context_of({**params, "server_side": False})
 
 
-def test_ssl_params_without_roots_name_the_key_that_is_missing(micropython):
-    program = "from umqtt31.sslparams import context_of\ncontext_of({'server_side': False})\n"
-    done = micropython.run(program, micropypath=[ROOT / "lib"])
-    assert "ValueError: ssl_params, where ca is cadata: ca: no roots" in done.stdout + done.stderr
+def test_ssl_params_that_are_wrong_are_told_by_their_own_names(micropython):
+    for params, told in (
+        ("{'server_side': False}", "give cadata, or cert_reqs=ssl.CERT_NONE, which checks nothing"),
+        ("{'cadata': '-----BEGIN KEY-----'}", "cadata: no CERTIFICATE in the PEM"),
+    ):
+        program = f"from umqtt31.sslparams import context_of\ncontext_of({params})\n"
+        done = micropython.run(program, micropypath=[ROOT / "lib"])
+        assert f"ValueError: ssl_params: {told}\n" in done.stdout + done.stderr
 
 
 def test_ssl_params_take_certificates_as_text_bytes_or_files(monkeypatch):

@@ -28,7 +28,7 @@ BYTES = {
     "robust": 860,
     "simple": 5_190,
     "sock": 820,
-    "sslparams": 630,
+    "sslparams": 720,
     "tls": 420,
     "v5": 7_450,
     "wifi": 1_180,

@@ -37,6 +37,9 @@ def context_of(params):
 
         context = context_of(given, is_checked)
     except ValueError as error:
-        raise ValueError("ssl_params, where ca is cadata: %s" % str(error)[5:])
+        text = str(error)[5:].replace("ca:", "cadata:")
+        if "no roots" in text:
+            text = "give cadata, or cert_reqs=ssl.CERT_NONE, which checks nothing"
+        raise ValueError("ssl_params: " + text)
     name = params.get("server_hostname")
     return _Named(context, name) if name else context
