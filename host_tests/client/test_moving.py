@@ -60,7 +60,10 @@ def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
 
 def test_ssl_params_that_are_wrong_are_told_by_their_own_names(micropython):
     for params, told in (
-        ("{'server_side': False}", "give cadata, or cert_reqs=ssl.CERT_NONE, which checks nothing"),
+        (
+            "{'server_side': False}",
+            "give cadata, or cert_reqs=ssl.CERT_NONE, which checks nothing",
+        ),
         ("{'cadata': '-----BEGIN KEY-----'}", "cadata: no CERTIFICATE in the PEM"),
     ):
         program = f"from umqtt31.sslparams import context_of\ncontext_of({params})\n"

@@ -465,7 +465,7 @@ class MQTTClient(_Client):
             fail(self, _PROTOCOL)
         if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1
-            room = None
+            del room
             self._came.append((first, packet_id, topic, bytes(view[at:])))
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration
