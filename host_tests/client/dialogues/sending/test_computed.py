@@ -2,11 +2,11 @@
 
 import array
 
-from host_tests.client.dialogue import Dialogue, error_of, refuses
+from host_tests.client.dialogue import Dialogue, code_of, error_of, refuses
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import pingresp, puback, pubcomp, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-from umqtt31 import BUSY
+from umqtt31 import BUSY, FULL
 
 # What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",)
@@ -219,3 +219,13 @@ def test_c2b_ring_that_begins_again_behind_half_an_answer_then_nothing_is_lost()
             assert (d.client.inflight, d.client.queued) == (0, 0)
         d.client.disconnect()
         assert (d.client.inflight, d.client.queued) == (0, 0)
+
+
+# RT-MQUEUE: whatever kind of bytes the topic is.
+def test_latest_replaces_the_waiting_message_of_a_memoryview_topic():
+    for kind in (bytes, bytearray, memoryview):
+        d = Dialogue(is_connected=False, overflow="latest", max_mqueue_len=2)
+        for topic in (b"a", b"b", b"a", b"b"):
+            d.client.publish(kind(topic), b"", qos=1)
+        assert code_of(d.client.publish, kind(b"ab"), b"", qos=1) == FULL
+        assert (d.client.queued, d.client.stats.dropped) == (2, 2)
