@@ -9,10 +9,13 @@ import pytest
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.tls import steps
+from tools.boards.compile import compile_file, compile_library
 from tools.micropython import interpreters
 from tools.project import ROOT
 
-_SCRIPT = Path(__file__).parent / "steps.py"
+# What runs on MicroPython, with all that it imports of the tests.
+_SOURCES = ["choice.py", "client/dialogue.py", "client/locked_rounds.py", "client/wire.py"]
+_SOURCES += ["standin/*.py", "tls/steps.py"]
 _FULL = [one for one in interpreters() if one.shows_certificates]
 
 # Of P-256, as `openssl ecparam -genkey` puts it before the key.
@@ -103,33 +106,44 @@ def brokers(request, certificates):
     running.close()
 
 
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """The library and steps.py as .mpy: to compile them takes longer than most of the steps."""
+    folder = tmp_path_factory.mktemp("compiled")
+    compile_library(folder / "umqtt31", "armv6m", is_plain=True)
+    for pattern in _SOURCES:
+        for path in (ROOT / "host_tests").glob(pattern):
+            target = (folder / path.relative_to(ROOT)).with_suffix(".mpy")
+            compile_file(path, target, "armv6m")
+    return folder
+
+
 def _id(one):
     return one.id if one else "cpython"
 
 
 @pytest.fixture(scope="session", params=[None, *interpreters()], ids=_id)
-def run(request, tmp_path_factory):
+def run(request, tmp_path_factory, compiled):
     """Call a function of steps.py under CPython or a MicroPython: run(name, *arguments)."""
-    return _runner(request.param, tmp_path_factory)
+    return _runner(request.param, tmp_path_factory, compiled)
 
 
 @pytest.fixture(scope="session", params=[None, *_FULL], ids=_id)
-def run_signing(request, tmp_path_factory):
+def run_signing(request, tmp_path_factory, compiled):
     """As `run`, where a client's own certificate can be shown at TLS 1.2 and 1.3."""
-    return _runner(request.param, tmp_path_factory)
+    return _runner(request.param, tmp_path_factory, compiled)
 
 
-def _runner(one, tmp_path_factory):
+def _runner(one, tmp_path_factory, compiled):
     # MicroPython takes no argument of more than 255 bytes from the command line.
     path = tmp_path_factory.mktemp("arguments") / "arguments.json"
+    code = "from host_tests.tls import steps; steps.main()"
 
     def call(name, *arguments):
         if one is None:
             return getattr(steps, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
-        done = one.run(
-            _SCRIPT, args=[name, path], micropypath=[ROOT, ROOT / "lib"], heap_bytes=8_000_000
-        )
+        done = one.run(code, args=[name, path], micropypath=[compiled], heap_bytes=8_000_000)
         assert done.returncode == 0, done.stdout + done.stderr
         call.lines = done.stdout.splitlines()
         return ast.literal_eval(call.lines[-1])

@@ -1,7 +1,7 @@
 """What a program does with TLS, one function each; runs under CPython and MicroPython.
 
-Under MicroPython as a script: steps.py FUNCTION FILE, with the arguments as JSON in
-FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
+Under MicroPython main() takes FUNCTION FILE, with the arguments as JSON in FILE.  In an `ssl`,
+["FILE"] stands for the contents of a file, as bytes.
 """
 
 import asyncio
@@ -341,7 +341,7 @@ def flood(port, control, ssl, count, length):
     return [k for k in range(count) if received.find(messages[k]) == k * len(messages[0])]
 
 
-if __name__ == "__main__":
+def main():
     with open(sys.argv[2]) as file:
         arguments = json.load(file)
     print(repr(globals()[sys.argv[1]](*arguments)))
