@@ -49,11 +49,7 @@ class Program:
     bits: int
 
     def done(
-        self,
-        *args: object,
-        heap_bytes: int = 0,
-        tool: Sequence[str] = (),
-        timeout: float = _RUN_S,
+        self, *args: object, heap_bytes: int = 0, tool: Sequence[str] = (), timeout: float = _RUN_S
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end, below `tool`.  Raises subprocess.TimeoutExpired."""
         heap = ["-X", f"heapsize={heap_bytes or self.client.heap_bytes}"]

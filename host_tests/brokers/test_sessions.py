@@ -62,9 +62,7 @@ class EndingAtPubrel(Watched):
 
 
 @pytest.mark.parametrize(
-    "family",
-    of_families(lambda family: ((),) if family.publish_qos == 2 else ()),
-    indirect=True,
+    "family", of_families(lambda family: ((),) if family.publish_qos == 2 else ()), indirect=True
 )
 def test_c2b_qos2_link_lost_behind_pubrel_then_it_comes_again(family, broker, topic):
     """31-4.1-Q2: whose write failed is sent as new, which each broker takes, marked DUP or not."""

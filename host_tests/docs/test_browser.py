@@ -24,10 +24,7 @@ PICTURES = {
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _BROWSER = next((found for name in _NAMES if (found := shutil.which(name))), None)
-_SIZES = {
-    "desk": {"width": 1280, "height": 900},
-    "phone": {"width": 390, "height": 844},
-}
+_SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 _SCHEMES = {"light": "default", "dark": "slate"}
 
