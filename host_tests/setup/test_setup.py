@@ -18,8 +18,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools.project import ROOT
-from tools.setup import debian, environment, interpreters, programs, source, steps, system
-from tools.setup.errors import SetupError
+from tools.setup import (
+    SetupError,
+    debian,
+    environment,
+    interpreters,
+    programs,
+    source,
+    steps,
+    system,
+)
 
 
 def write_script(path, text):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tools.project import ROOT
 
-from .errors import SetupError
+from . import SetupError
 
 BIN = ROOT / ".tools" / "bin"
 
@@ -102,32 +102,33 @@ NEEDS = (
         _has_venv,
         f"python3.{sys.version_info[1]}-venv",
         "python",
-        layers=_VENV_LAYERS,
-    ),  # fmt: skip
+        "",
+        _VENV_LAYERS,
+    ),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
     Need(
         "npm",
         _has("npm"),
         "npm",
         "node",
-        without="tests against the broker aedes, pictures of the site",
-        layers=("docs", "all"),
+        "tests against the broker aedes, pictures of the site",
+        ("docs", "all"),
     ),
-    Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
+    Need("valgrind", _has("valgrind"), "valgrind", "valgrind", "counting instructions"),
     Need(
         "Chromium",
         lambda: any(_has(name)() for name in ("chromium", "chromium-browser", "google-chrome")),
         "chromium",
         "chromium",
-        without="the tests that look at pages",
+        "the tests that look at pages",
     ),
     Need(
         f"Java {JAVA_MAJOR}+",
         lambda: java_major() >= JAVA_MAJOR,
         "default-jre-headless",
         "openjdk",
-        without="the fleet pipeline",
-        layers=("fleet", "all"),
+        "the fleet pipeline",
+        ("fleet", "all"),
     ),
 )
 
