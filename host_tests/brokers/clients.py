@@ -92,7 +92,7 @@ class Node:
 class Watched:
     """Opens links to a broker, one after the other, as `connect(stream=…)` takes it.
 
-    `came`, `goes` and `gone` hear the first byte of what was read, is to be written and was.
+    `saw` hears the first byte of what was read, is to be written and was written.
     """
 
     def __init__(self, broker: Any) -> None:
@@ -107,20 +107,19 @@ class Watched:
     def readinto(self, buf: bytearray, n: int) -> int | None:
         n = self._link.readinto(buf, n)
         if n:
-            self.came(buf[0])
+            self.saw(buf[0], False)
         return n
 
     def write(self, buf: bytearray, off: int, n: int) -> int | None:
-        self.goes(buf[off])
+        self.saw(buf[off], True)
         n = self._link.write(buf, off, n)
         if n:
-            self.gone(buf[off])
+            self.saw(buf[off], False)
         return n
 
-    def came(self, first: int) -> None:
-        """Nothing, unless a subclass has more to do."""
-
-    goes = gone = came
+    def saw(self, first: int, is_before: bool) -> None:
+        """`is_before`: it is not written yet."""
+        raise NotImplementedError
 
 
 class Other:

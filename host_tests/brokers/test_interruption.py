@@ -23,16 +23,10 @@ LAG = 18
 PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP = range(3, 8)
 # By QoS: the packets at which the broker goes down, and whether that is before they are written.
 # What it has sent is read when it is gone.
+_SENT = ((PUBLISH, True), (PUBLISH, False))
 STEPS = {
-    1: ((PUBLISH, True), (PUBLISH, False), (PUBACK, False)),
-    2: (
-        (PUBLISH, True),
-        (PUBLISH, False),
-        (PUBREC, False),
-        (PUBREL, True),
-        (PUBREL, False),
-        (PUBCOMP, False),
-    ),
+    1: (*_SENT, (PUBACK, False)),
+    2: (*_SENT, (PUBREC, False), (PUBREL, True), (PUBREL, False), (PUBCOMP, False)),
 }
 
 
@@ -145,9 +139,8 @@ def test_qos1_broker_killed_loses_nothing_that_it_has_not_acknowledged(family, o
             assert set(numbers) == set(range(count))
 
 
-def test_b2c_broker_killed_gets_the_filters_again(family, own_broker):
+def test_b2c_broker_killed_gets_the_filters_again(family, own_broker, topic):
     """At level 3 it cannot say that it forgot them, so they are sent on every connection."""
-    topic = new_name("again")
     node = Node(own_broker.port, family)
     node.client.connect(False)
     node.client.subscribe(topic, 1)
@@ -170,17 +163,9 @@ class Killing(Watched):
         self._is_before = is_before
         self.has_killed = False
 
-    def came(self, first):
-        self._look(first)
-
-    gone = came
-
-    def goes(self, first):
-        if self._is_before:
-            self._look(first)
-
-    def _look(self, first):
-        if first >> 4 == self._kind and not self.has_killed:
+    def saw(self, first, is_before):
+        is_time = self._is_before or not is_before
+        if first >> 4 == self._kind and is_time and not self.has_killed:
             self.has_killed = True
             self._broker.kill()
             self._broker.start()
@@ -193,11 +178,10 @@ class Killing(Watched):
     indirect=["family"],
 )
 def test_c2b_broker_killed_at_each_step_of_a_flow_then_it_ends_and_nothing_is_lost(
-    family, own_broker, qos
+    family, own_broker, topic, qos
 ):
     """31-4.1-Q1, 31-4.1-Q2.  With a broker that forgets, what it may have acknowledged can be lost
     and, at level 3, where it cannot say that it forgot, what it may have answered by PUBREC."""
-    topic = new_name("step")
     with Other(own_broker.port, family) as other:
         other.subscribe(topic, 1)
         has_all = qos < 2 or family.level > 3 or family.takes_pubrel_again

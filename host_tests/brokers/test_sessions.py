@@ -55,8 +55,8 @@ class EndingAtPubrel(Watched):
 
     _has_ended = False
 
-    def gone(self, first):
-        if first >> 4 == PUBREL and not self._has_ended:
+    def saw(self, first, is_before):
+        if first >> 4 == PUBREL and not is_before and not self._has_ended:
             self._has_ended = True
             raise OSError(104)
 
