@@ -43,9 +43,9 @@ class Brokers:
             self._running[key] = broker.start()
         return self._running[key]
 
-    def port(self, name="server", is_strict=False):
+    def port(self, name="server"):
         """The port of `one()`."""
-        return self.one(name, is_strict).port
+        return self.one(name).port
 
     def close(self):
         for broker in self._running.values():
@@ -104,6 +104,12 @@ def brokers(request, certificates):
     running = Brokers(certificates, request.param)
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def strict_port(brokers):
+    """The port of a broker that asks for the client's certificate."""
+    return brokers.one("server", is_strict=True).port
 
 
 @pytest.fixture(scope="session")

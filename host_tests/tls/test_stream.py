@@ -22,26 +22,23 @@ def messages(length):
     return [(b"tls/%d" % qos, b"%d" % qos * length) for qos in range(3)]
 
 
-def test_messages_pass_both_ways_at_each_qos(run_signing, brokers, pair):
-    port = brokers.port("server", is_strict=True)
-    assert run_signing("messages", port, pair, 900) == messages(900)
+def test_messages_pass_both_ways_at_each_qos(run_signing, strict_port, pair):
+    assert run_signing("messages", strict_port, pair, 900) == messages(900)
 
 
-def test_messages_pass_both_ways_with_locked_heap(run_signing, brokers, pair):
+def test_messages_pass_both_ways_with_locked_heap(run_signing, strict_port, pair):
     if not run_signing.is_cpython:
-        run_signing("locked", brokers.port("server", is_strict=True), pair)
+        run_signing("locked", strict_port, pair)
         assert run_signing.lines[0] == "[20, 20, 20] 0"
 
 
-def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, brokers, pair):
-    port = brokers.port("server", is_strict=True)
-    assert run_signing("tasks", port, pair, 900) == sorted(
-        (b"aio/%d" % k, b"%x" % k * 900) for k in range(12)
-    )
+def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, strict_port, pair):
+    expected = sorted((b"aio/%d" % k, b"%x" % k * 900) for k in range(12))
+    assert run_signing("tasks", strict_port, pair, 900) == expected
 
 
-def test_records_that_come_byte_by_byte_are_put_together(run_signing, brokers, pair):
-    with Relay(brokers.port("server", is_strict=True), piece_bytes=1) as relay:
+def test_records_that_come_byte_by_byte_are_put_together(run_signing, strict_port, pair):
+    with Relay(strict_port, piece_bytes=1) as relay:
         assert run_signing("messages", relay.port, pair, 100) == messages(100)
 
 
@@ -51,9 +48,9 @@ def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
     assert found == list(range(40))
 
 
-def test_connection_that_ends_without_a_word_was_closed(run_signing, brokers, pair):
+def test_connection_that_ends_without_a_word_was_closed(run_signing, strict_port, pair):
     """On the desk as on a board."""
-    with Relay(brokers.port("server", is_strict=True), orders=("cut",)) as relay:
+    with Relay(strict_port, orders=("cut",)) as relay:
         assert run_signing("cut", relay.port, relay.control, pair) == CLOSED
 
 
@@ -93,7 +90,7 @@ def test_refused_connection_is_named(run, pair):
 def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_strict):
     """No release of MicroPython can."""
     context = context_of(pair)
-    port = brokers.port("server", is_strict)
+    port = brokers.one("server", is_strict).port
     resumed = []
     for _ in range(3):
         stream, _ = steps.open_stream(port, "localhost", context)
@@ -113,9 +110,8 @@ def test_socket_of_python_itself_is_wrapped_on_the_desk(brokers, certificates):
 
 def test_session_of_another_server_is_not_resumed(brokers, pair):
     context = context_of(pair)
-    port = brokers.port()
     for server in ("localhost", "127.0.0.1"):
-        stream, _ = steps.open_stream(port, server, context)
+        stream, _ = steps.open_stream(brokers.port(), server, context)
         steps.shake(stream)
         assert not stream.raw.session_reused
         stream.close()
