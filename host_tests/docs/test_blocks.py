@@ -62,7 +62,7 @@ def here(*kinds):
 
 def test_every_block_has_a_kind_that_is_checked():
     assert [one.id for one in blocks.ALL if one.kind not in KINDS] == []
-    assert [path for path in blocks.DOCUMENTS if blocks.indented_code(path)] == []
+    assert blocks.INDENTED == []
 
 
 def test_what_is_checked_elsewhere_is_named_there():
@@ -112,7 +112,7 @@ def test_program_runs_and_prints_what_the_page_says(
 
 
 def test_readme_has_two_short_programs():
-    programs = [one.text for one in blocks.of_kind("python") if one.page == "README.md"]
+    programs = blocks.texts("README.md", "python")
     assert len(programs) == 2
     assert max(len(text.splitlines()) for text in programs) < 35
 

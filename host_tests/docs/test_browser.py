@@ -4,23 +4,18 @@ Without a Chromium nothing is collected here; `make setup` installs it.
 """
 
 import contextlib
-import re
 import shutil
+from collections import Counter
 
 import pytest
 from playwright.sync_api import sync_playwright
 
-from tools.project import ROOT
+from host_tests.docs import blocks
 from tools.setup.nodejs import MERMAID
 
 pytestmark = pytest.mark.xdist_group("docs")
 
-DOCS = ROOT / "docs"
-PICTURES = {
-    path.relative_to(DOCS): len(re.findall(r"^```mermaid$", path.read_text(), re.MULTILINE))
-    for path in sorted(DOCS.rglob("*.md"))
-    if "```mermaid" in path.read_text()
-}
+PICTURES = Counter(one.page.removeprefix("docs/") for one in blocks.of_kind("mermaid"))
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _BROWSER = next((found for name in _NAMES if (found := shutil.which(name))), None)

@@ -22,10 +22,6 @@ from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 LIBRARY = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
 
 
-def programs(page):
-    return [block.text for block in blocks.of_kind("python") if block.page == page]
-
-
 def started(folder, code, port, interpreter=None):
     """A program of a page in a terminal, its broker at this port; else under CPython."""
     path = folder / "program.py"
@@ -42,7 +38,7 @@ def publish(port, topic, payload, *more):
 
 @pytest.mark.parametrize("is_board", [False, True], ids=["cpython", "micropython"])
 def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, micropythons):
-    (code,) = programs("docs/guides/asyncio.md")
+    (code,) = blocks.texts("docs/guides/asyncio.md", "python")
     states = ["mosquitto_sub", "-p", str(mosquitto.port), "-q", "1", "-i", "receiver", "-c"]
     states += ["-t", "lamp/state"]
     subprocess.run([*states, "-E"], check=True)  # the broker keeps what comes from here on
@@ -64,7 +60,7 @@ def test_moving_md_changes_one_line_of_umqtt_programs(
     """The program before it finds umqtt, as the page says a library does."""
     page = (ROOT / "docs/guides/moving.md").read_text(encoding="utf-8")
     assert f"`from umqtt.{name} import MQTTClient`" in page
-    found = programs("docs/guides/moving.md")
+    found = blocks.texts("docs/guides/moving.md", "python")
     program = found[number].replace('.1"', f'.1", {mosquitto.port}')
     (tmp_path / "umqtt").mkdir()
     shim = found[1].replace("31.simple", f"31.{name}")
@@ -82,7 +78,7 @@ def test_moving_md_program_behind_the_move_gets_its_message(
     before, after, tmp_path, mosquitto, micropythons
 ):
     """The one before it is only compiled: neither client is a part of this project."""
-    found = programs("docs/guides/moving.md")
+    found = blocks.texts("docs/guides/moving.md", "python")
     compile(found[before], "before", "exec")
     publish(mosquitto.port, "lamp-1/set", "on", "-r")
     with started(tmp_path, found[after], mosquitto.port, micropythons[-1]) as program:
@@ -90,12 +86,9 @@ def test_moving_md_program_behind_the_move_gets_its_message(
 
 
 def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropythons):
-    for block in blocks.of_kind("sh"):
-        if block.page == "docs/guides/tls.md":
-            subprocess.run(
-                ["sh", "-ec", block.text], cwd=tmp_path, check=True, capture_output=True
-            )
-    (code,) = programs("docs/guides/tls.md")
+    for text in blocks.texts("docs/guides/tls.md", "sh"):
+        subprocess.run(["sh", "-ec", text], cwd=tmp_path, check=True, capture_output=True)
+    (code,) = blocks.texts("docs/guides/tls.md", "python")
     path = tmp_path / "program.py"
     path.write_text(code)
     command = [sys.executable, str(path)]
@@ -106,7 +99,7 @@ def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropytho
 
 def test_sensor_node_md_sensors_measure(monkeypatch):
     """On a stand-in for the bus: who made them knows which they are."""
-    (code,) = programs("docs/guides/sensor-node.md")
+    (code,) = blocks.texts("docs/guides/sensor-node.md", "python")
     monkeypatch.syspath_prepend(ROOT / "firmware")
     machine = types.SimpleNamespace(ADC=unittest.mock.Mock())
     monkeypatch.setitem(sys.modules, "machine", machine)
@@ -116,7 +109,7 @@ def test_sensor_node_md_sensors_measure(monkeypatch):
 
 
 def test_fleet_tables_md_program_finds_its_columns(tmp_path):
-    (code,) = programs("docs/reference/fleet-tables.md")
+    (code,) = blocks.texts("docs/reference/fleet-tables.md", "python")
     for name in re.findall(r'"OUT/(\w+)"', code):
         schema = schemas.TABLES[name]
         (tmp_path / "OUT" / name).mkdir(parents=True)
@@ -129,7 +122,7 @@ def test_fleet_tables_md_program_finds_its_columns(tmp_path):
 @pytest.mark.parametrize("kilobytes", [16, 32])
 def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
     scope = {}
-    exec(compile(programs("docs/guides/qos.md")[1], "qos.md", "exec"), scope)
+    exec(compile(blocks.texts("docs/guides/qos.md", "python")[1], "qos.md", "exec"), scope)
     store = Journal(FileBlockDevice(str(tmp_path / "journal"), kilobytes // 4))
     client = MQTTClient("sensor-7", "127.0.0.1", store=store, max_mqueue_len=1000)
     fit = scope["room"](kilobytes * 1024)
@@ -141,7 +134,7 @@ def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
 
 
 def test_packages_md_installs_with_what_the_port_has(tmp_path):
-    installs, freezes = programs("docs/guides/packages.md")
+    installs, freezes = blocks.texts("docs/guides/packages.md", "python")
     path = tmp_path / "install.py"
     path.write_text(installs)
     assert not ports.missing_on("esp32", (str(path),))

@@ -33,8 +33,7 @@ def kafka():
 @contextlib.contextmanager
 def _running(folder, address, group, ended_by):
     """The page's program in a process of its own -> what waits for a condition while it runs."""
-    (code,) = [one for one in blocks.of_kind("python") if one.page.endswith("fleet-cluster.md")]
-    text = code.text
+    (text,) = blocks.texts("docs/guides/fleet-cluster.md", "python")
     for old, new in (
         ("kafka.local:9092", address),
         ("EVERY_S = 30", "EVERY_S = 0.2"),

@@ -23,7 +23,7 @@ PAGE = "docs/start/index.md"
 
 def on_page(kind, word=""):
     """-> the one block of this kind with this word."""
-    (found,) = [b.text for b in blocks.of_kind(kind) if b.page == PAGE and word in b.text]
+    (found,) = [text for text in blocks.texts(PAGE, kind) if word in text]
     return found
 
 

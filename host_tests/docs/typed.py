@@ -150,11 +150,10 @@ class Terminal:
 def _entered(page, begin):
     # The line of a block, and what the page shows below it.
     found = []
-    for block in blocks.ALL:
-        if block.page == page and block.kind == "console":
-            found += re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
-        elif block.page == page and block.kind == "sh":
-            found += block.text.replace("\\\n", " ").splitlines()
+    for text in blocks.texts(page, "console"):
+        found += re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    for text in blocks.texts(page, "sh"):
+        found += text.replace("\\\n", " ").splitlines()
     (entry,) = (one for one in found if one.startswith(begin))
     line, _, shown = entry.partition("\n")
     return line, shown

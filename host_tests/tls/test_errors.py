@@ -1,6 +1,5 @@
 """Every wrong certificate, on both sides, against mosquitto: which text says what."""
 
-import re
 import ssl
 import subprocess
 import time
@@ -8,8 +7,8 @@ import time
 import pytest
 
 from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.docs import blocks
 from host_tests.tls.peers import hanging_up
-from tools.project import ROOT
 from umqtt31 import tls
 
 ACCEPTED = b"\x20\x02\x00\x00"
@@ -43,7 +42,7 @@ CLIENTS = [
 
 
 def test_certificates_made_by_the_commands_of_the_guide_are_accepted(run, tmp_path):
-    commands = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/guides/tls.md").read_text(), re.DOTALL)
+    commands = blocks.texts("docs/guides/tls.md", "sh")
     assert len(commands) == 2
     for block in commands:
         subprocess.run(["sh", "-ec", block], cwd=tmp_path, check=True, capture_output=True)
