@@ -1,5 +1,7 @@
-"""The fenced blocks of the documents: what kind each is, what it says, where it stands."""
+"""The fenced blocks of the documents: what kind each is, what it says, where it stands; and their
+tables."""
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -45,3 +47,11 @@ def of_kind(kind):
 def texts(page, kind):
     """-> what the blocks of a kind on a page say, in their order."""
     return [block.text for block in of_kind(kind) if block.page == page]
+
+
+def table(page, heading):
+    """-> the cells of each line of the first table below `heading`, header first, without rule."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    lines = re.search(r"^\|.*?(?=^[^|]|\Z)", text, re.MULTILINE | re.DOTALL)[0].splitlines()
+    header, _, *rows = ([c.strip() for c in re.split(r"(?<!\\)\|", x)[1:-1]] for x in lines)
+    return [header, *rows]

@@ -13,6 +13,7 @@ import pytest
 
 import umqtt31
 from firmware import settings
+from host_tests.docs import blocks
 from tools.__main__ import main
 from tools.project import ROOT
 
@@ -142,17 +143,10 @@ def test_reference_has_every_public_name(pages):
     assert names - ids == set()
 
 
-def rows(page, heading):
-    """{first cell: cells} of the first table below `heading`, without back quotes."""
-    part = (DOCS / page).read_text().split(f"\n## {heading}\n" if heading else "\n", 1)[1]
-    lines = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("|")]
-    cells = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
-    return {row[0].replace("`", ""): row for row in cells}
-
-
 def test_table_of_arguments_is_that_of_the_constructor():
     parameters = inspect.signature(umqtt31.MQTTClient).parameters
-    table = rows("reference/client.md", "Arguments")
+    _, *rows = blocks.table("docs/reference/client.md", "Arguments")
+    table = {row[0].strip("`"): row for row in rows}
     assert list(table) == list(parameters)
     for name, parameter in parameters.items():
         empty = parameter.default is inspect.Parameter.empty
@@ -162,8 +156,8 @@ def test_table_of_arguments_is_that_of_the_constructor():
 
 
 def test_table_of_settings_is_that_of_the_node():
-    table = rows("guides/sensor-node.md", "Settings")
-    told = {name.strip(): row for cell, row in table.items() for name in cell.split(",")}
+    _, *rows = blocks.table("docs/guides/sensor-node.md", "Settings")
+    told = {name: row for row in rows for name in row[0].replace("`", "").split(", ")}
     assert list(told) == list(settings.KEYS)
     for name, (default, kind, low, high) in settings.KEYS.items():
         shown = told[name]
