@@ -296,10 +296,10 @@ def test_suite_of_an_unreachable_mirror_says_what_apt_said(tmp_path):
         suite.update()
 
 
-@pytest.fixture
-def torn_mirror(monkeypatch, tmp_path):
-    """A mirror whose lists of trixie do not fit its signatures -> the suite, and what its other
-    name stands for."""
+def test_suite_whose_lists_are_torn_is_taken_under_its_other_name_while_that_is_its(
+    monkeypatch, tmp_path
+):
+    """The mirror's lists of trixie do not fit its signatures."""
     suite = debian.Suite(tmp_path, "http://mirror.example/debian/", "trixie", "i386")
     codenames = ["trixie"]
 
@@ -309,17 +309,8 @@ def torn_mirror(monkeypatch, tmp_path):
 
     monkeypatch.setattr(debian.Suite, "_apt", apt)
     monkeypatch.setattr(debian, "_output", lambda *command: codenames)
-    return suite, codenames
-
-
-def test_suite_whose_lists_are_torn_is_looked_for_under_its_other_name(torn_mirror, tmp_path):
-    suite, _ = torn_mirror
     suite.update()
     assert "/debian/ stable main" in (tmp_path / "sources.list").read_text()
-
-
-def test_other_name_that_has_become_another_suites_is_not_taken(torn_mirror):
-    suite, codenames = torn_mirror
     codenames[:] = ["forky"]
     with pytest.raises(SetupError, match="unexpected size"):
         suite.update()
@@ -361,12 +352,9 @@ def source_box(monkeypatch, tmp_path):
 def test_source_is_unpacked_once_and_without_what_is_not_built(source_box):
     assert source.install() is True
     assert source.install() is False
-    files = {one.relative_to(source_box).as_posix() for one in source_box.rglob("*.*")}
-    assert files == {
-        "micropython_1.25.0+ds.orig.tar.xz",
-        "source/py/obj.c",
-        "source/ports/unix/main.c",
-    }
+    unpacked = source_box / "source"
+    files = {one.relative_to(unpacked).as_posix() for one in unpacked.rglob("*.*")}
+    assert files == {"py/obj.c", "ports/unix/main.c"}
 
 
 def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkeypatch, capsys):
@@ -375,16 +363,9 @@ def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkey
 
     monkeypatch.setattr(debian.Suite, "update", refuse)
     assert source.install() is True
-    assert "nothing there (building a firmware will not work; all else does)" in (
-        capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert "nothing there (building a firmware will not work; all else does)" in said
     assert [one.name for one in source_box.iterdir()] == ["micropython_1.25.0+ds.orig.tar.xz"]
-
-
-def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypatch, capsys):
-    monkeypatch.setattr(debian, "mirror", lambda: None)
-    assert source.install() is False
-    assert capsys.readouterr().out == ""
 
 
 def test_interpreter_lacking_a_module_is_refused(tmp_path):
@@ -464,11 +445,15 @@ def test_unpacked_erlang_without_a_loader_is_refused(tmp_path):
         programs._make_movable(tmp_path)
 
 
-def test_brokers_elsewhere_than_on_debian_say_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(programs, "OLDER", tmp_path)
+def test_elsewhere_than_on_debian_brokers_say_so_and_no_source_is_looked_for(
+    source_box, monkeypatch, capsys
+):
+    monkeypatch.setattr(programs, "OLDER", source_box)
     monkeypatch.setattr(debian, "mirror", lambda: None)
     with pytest.raises(SetupError, match="on Debian only"):
         programs.install_others()
+    assert source.install() is False
+    assert capsys.readouterr().out == ""
 
 
 def test_mosquitto_is_unpacked_where_there_is_none_and_only_there(monkeypatch, tmp_path):
