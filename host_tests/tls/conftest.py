@@ -1,6 +1,8 @@
 """Certificates, mosquittos that show them, and everything that runs the client."""
 
 import ast
+import contextlib
+import functools
 import json
 from pathlib import Path
 
@@ -24,32 +26,6 @@ _PARAMETERS = """\
 BggqhkjOPQMBBw==
 -----END EC PARAMETERS-----
 """
-
-
-class Brokers:
-    """A running mosquitto for each certificate, started when its port is asked for."""
-
-    def __init__(self, certificates, version):
-        self.certificates = certificates
-        self.version = version
-        self._running = {}
-
-    def one(self, name, is_strict=False):
-        """The broker that shows the certificate NAME; if `is_strict`, it asks for the client's."""
-        key = name, is_strict
-        if key not in self._running:
-            options = {"require_certificate": True} if is_strict else {}
-            broker = TLSMosquitto(self.certificates.path, name, self.version, **options)
-            self._running[key] = broker.start()
-        return self._running[key]
-
-    def port(self, name="server"):
-        """The port of `one()`."""
-        return self.one(name).port
-
-    def close(self):
-        for broker in self._running.values():
-            broker.close()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
@@ -100,16 +76,26 @@ def _write_as_found_elsewhere(path):
 
 @pytest.fixture(scope="session", params=["1.2", "1.3"])
 def brokers(request, certificates):
-    """Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too."""
-    running = Brokers(certificates, request.param)
-    yield running
-    running.close()
+    """brokers(name, is_strict) -> the mosquitto that shows this certificate, started when it is
+    asked for; if `is_strict`, it asks for the client's.
+
+    Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too.
+    """
+    with contextlib.ExitStack() as running:
+
+        @functools.cache
+        def started(name, is_strict):
+            options = {"require_certificate": True} if is_strict else {}
+            one = TLSMosquitto(certificates.path, name, request.param, **options)
+            return running.enter_context(one)
+
+        yield lambda name="server", is_strict=False: started(name, is_strict)
 
 
 @pytest.fixture(scope="session")
 def strict_port(brokers):
     """The port of a broker that asks for the client's certificate."""
-    return brokers.one("server", is_strict=True).port
+    return brokers(is_strict=True).port
 
 
 @pytest.fixture(scope="session")

@@ -25,12 +25,12 @@ def check(found, text, *numbers):
 
 def test_wrong_certificate_of_the_server_is_an_mqtt_error(run, brokers, certificates):
     cases = [
-        [brokers.port(name), SERVER, certificates.ssl(ca=roots)]
+        [brokers(name).port, SERVER, certificates.ssl(ca=roots)]
         for name, roots, _ in WRONG_SERVERS
     ]
 
     def accepted():
-        return [brokers.one(x).log_text().count("Sending CONNACK") for x, _, _ in WRONG_SERVERS]
+        return [brokers(x).log_text().count("Sending CONNACK") for x, _, _ in WRONG_SERVERS]
 
     before = accepted()
     for found, (_, _, text) in zip(run("refusals", cases), WRONG_SERVERS):
