@@ -4,14 +4,13 @@ import time
 
 import pytest
 
-from host_tests.brokers.clients import Node, new_name
+from host_tests.brokers.clients import Node
 from host_tests.brokers.conftest import of_families
 from umqtt31 import MQTTError
 from umqtt31.properties import encode
 from umqtt31.v5 import NO_LOCAL
 
 IMPLEMENTATION_SPECIFIC_ERROR = 0x83
-SESSION_TAKEN_OVER = 0x8E
 
 pytestmark = pytest.mark.parametrize("family", of_families(levels=(5,)), indirect=True)
 
@@ -123,18 +122,6 @@ def test_message_larger_than_we_take_is_left_out_by_the_broker_or_here(
     node.until(lambda: node.received)
     assert node.payloads == [b"small"]
     assert node.client.stats.oversize == (not family.keeps_to_packet_size)
-
-
-def test_second_client_with_the_same_id_is_the_reason_that_the_first_one_is_told(family, broker):
-    client_id = new_name("twin")
-    older = Node(broker.port, family, client_id)
-    older.client.connect()
-    with Node(broker.port, family, client_id):
-        with pytest.raises(MQTTError):
-            while True:
-                older.client.poll(1000)
-    told = {SESSION_TAKEN_OVER} if family.gives_reason else {0, SESSION_TAKEN_OVER}
-    assert older.client.v5.reason in told
 
 
 def test_messages_in_flight_are_no_more_than_the_broker_takes(family, broker, other, topic):

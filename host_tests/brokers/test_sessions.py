@@ -7,6 +7,7 @@ from host_tests.brokers.conftest import of_families
 from umqtt31 import MQTTError
 
 PUBREL = 6
+SESSION_TAKEN_OVER = 0x8E
 
 
 @pytest.mark.parametrize("qos", [1, 2])
@@ -75,7 +76,7 @@ def test_c2b_qos2_link_lost_behind_pubrel_then_it_comes_again(family, broker, to
 
 
 def test_second_client_with_the_same_id_takes_over(family, broker, topic):
-    """31-3.1-CLIENTID: the broker lets the older one go; it hears of it as a lost link."""
+    """31-3.1-CLIENTID: the older one sees a lost link, and at level 5 the reason."""
     client_id = new_name("twin")
     older = Node(broker.port, family, client_id)
     older.client.connect()
@@ -84,6 +85,9 @@ def test_second_client_with_the_same_id_takes_over(family, broker, topic):
             while True:
                 older.client.poll(1000)
         assert not older.client.is_connected
+        if family.level == 5:
+            told = {SESSION_TAKEN_OVER} if family.gives_reason else {0, SESSION_TAKEN_OVER}
+            assert older.client.v5.reason in told
         newer.client.subscribe(topic, 1)
         newer.publish(topic, b"x", qos=1)
         newer.until(lambda: newer.received)
