@@ -52,9 +52,9 @@ class Test(NamedTuple):
     name: str
 
 
-def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
+def read_requirements() -> list[Requirement]:
     """All rows in their order."""
-    with (docs / "requirements.tsv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / "docs" / "requirements.tsv").open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [Requirement(**row) for row in rows]
 

@@ -66,9 +66,9 @@ class Node:
     def payloads(self) -> list[bytes]:
         return [got.payload for got in self.received]
 
-    def until(self, is_reached: Callable[[], object], deadline_s: float = SECONDS) -> None:
+    def until(self, is_reached: Callable[[], object]) -> None:
         """Poll, and connect again when the connection is lost, until it is so."""
-        end = time.monotonic() + deadline_s
+        end = time.monotonic() + SECONDS
         while not is_reached():
             assert time.monotonic() < end, f"not reached; received {len(self.received)}"
             self.step()
@@ -202,14 +202,14 @@ class Other:
         for info in infos:
             info.wait_for_publish(SECONDS)
 
-    def wait(self, count: int, deadline_s: float = SECONDS) -> list[Got]:
+    def wait(self, count: int) -> list[Got]:
         """Wait until `count` messages are there -> all that are."""
-        self._wait(lambda: len(self.received) >= count, deadline_s)
+        self._wait(lambda: len(self.received) >= count)
         return self.received
 
-    def wait_for_all(self, payloads: set[bytes], deadline_s: float) -> None:
+    def wait_for_all(self, payloads: set[bytes]) -> None:
         """Wait until all `payloads` are there, whatever else is."""
-        self._wait(lambda: payloads <= set(self.payloads), deadline_s)
+        self._wait(lambda: payloads <= set(self.payloads))
 
     def wait_for_connection(self, number: int) -> None:
         """Wait until it has connected so many times and its filters are confirmed again."""
@@ -221,6 +221,6 @@ class Other:
         self.wait_for_connection(self._used + 1)
         self._used = self._connections
 
-    def _wait(self, is_reached: Callable[[], bool], deadline_s: float = SECONDS) -> None:
+    def _wait(self, is_reached: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(is_reached, deadline_s), f"{len(self.received)} came"
+            assert self._changed.wait_for(is_reached, SECONDS), f"{len(self.received)} came"

@@ -15,7 +15,6 @@ LENGTHS = [
     pytest.param(10_000, id="10000", marks=pytest.mark.broker),
 ]
 INTERRUPTIONS = 4
-PATIENCE_S = 60
 # How far a receiver may be behind.  Mosquitto 2.0 sends QoS 2 messages beyond its window of
 # 20 as new ones after a restart, even those whose PUBREL it has sent.
 LAG = 18
@@ -74,7 +73,7 @@ class Traffic:
     def publish(self, count):
         """Send the next `count` numbers; some are still on their way afterwards."""
         for _ in range(count):
-            self.sender.until(self._has_room, PATIENCE_S)
+            self.sender.until(self._has_room)
             self.sender.client.publish(self.topic, b"%d" % self.sent, qos=self.qos)
             self.sent += 1
 
@@ -88,8 +87,8 @@ class Traffic:
     def catch_up(self):
         """Receive all that has left the sender, so all that the broker may have acknowledged."""
         given = {b"%d" % number for number in range(self.sent - self.sender.client.queued)}
-        self.receiver.until(lambda: given <= set(self.receiver.payloads), PATIENCE_S)
-        self.other.wait_for_all(given, PATIENCE_S)
+        self.receiver.until(lambda: given <= set(self.receiver.payloads))
+        self.other.wait_for_all(given)
 
     def come_back(self, times):
         """Let the receivers connect and subscribe again, which makes it so many times."""
@@ -99,7 +98,7 @@ class Traffic:
 
     def finish(self):
         """-> the numbers that each receiver got, in order of arrival."""
-        self.sender.until(lambda: not self.waiting, PATIENCE_S)
+        self.sender.until(lambda: not self.waiting)
         self.catch_up()
         return [[int(payload) for payload in end.payloads] for end in (self.receiver, self.other)]
 
@@ -198,5 +197,5 @@ def test_c2b_broker_killed_at_each_step_of_a_flow_then_it_ends_and_nothing_is_lo
             if family.level == 3:
                 is_open = step == (PUBLISH, True)
             if family.survives_kill or is_open:
-                other.wait_for_all({payload}, PATIENCE_S)
+                other.wait_for_all({payload})
             node.client.disconnect()
