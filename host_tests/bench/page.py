@@ -77,7 +77,8 @@ def make_outcomes(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[Cli
     """A situation in each line."""
     cells = [["", *(client.title for client in clients)]]
     for title, found in outcomes.items():
-        cells.append([title, *(_marked(found[one.title], "[red]{}[/]") for one in clients)])
+        texts = {x: one.text if one.is_good else f"[red]{one.text}[/]" for x, one in found.items()}
+        cells.append([title, *(texts[one.title] for one in clients)])
     return _table("What a program sees", cells)
 
 
@@ -89,10 +90,6 @@ def _table(title: str, cells: Iterable[Sequence[str]]) -> Table:
     for line in lines:
         table.add_row(*line)
     return table
-
-
-def _marked(outcome: Outcome, bad: str) -> str:
-    return outcome.text if outcome.is_good else bad.format(outcome.text)
 
 
 def _lines(measured: Measured, clients: Sequence[Client]) -> list[list[str]]:

@@ -93,7 +93,8 @@ def _make_movable(folder: Path) -> None:
     places = [path for top in ("lib", "usr/lib") for path in folder.glob(f"{top}/*-linux-gnu*")]
     libraries = ":".join(f"$root/{path.relative_to(folder)}" for path in places)
     for program in (path for pattern in _PROGRAMS for path in folder.glob(pattern)):
-        if program.is_file() and not program.is_symlink() and _is_elf(program):
+        is_ours = program.is_file() and not program.is_symlink()
+        if is_ours and program.read_bytes().startswith(_ELF):
             program.rename(program.with_name(f"{program.name}.elf"))
             root = "/".join([".."] * len(program.parent.relative_to(folder).parts))
             text = _START.format(root=root, loader=loader.relative_to(folder), libraries=libraries)
@@ -106,8 +107,3 @@ def _link(program: Path) -> None:
     place = Path("..") / program.relative_to(ROOT / ".tools")
     text = f'exec "$(dirname "$(readlink -f "$0")")/{place}" "$@"\n'
     debian.write_script(system.BIN / program.name, text)
-
-
-def _is_elf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_ELF)) == _ELF

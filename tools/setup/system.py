@@ -81,15 +81,10 @@ def java_major() -> int:
     return int(match[1]) if match else 0
 
 
-def _has_venv() -> bool:
-    return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
-
-
 def _has(program: str) -> Callable[[], bool]:
     return lambda: find(program) is not None
 
 
-_VENV_LAYERS = ("client", "boards", "demo", "fleet", "docs", "all")
 MOSQUITTO = Need(
     "mosquitto",
     lambda: all(map(find, ("mosquitto", "mosquitto_sub"))),
@@ -99,11 +94,10 @@ MOSQUITTO = Need(
 NEEDS = (
     Need(
         "Python's venv",
-        _has_venv,
+        lambda: all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")),
         f"python3.{sys.version_info[1]}-venv",
         "python",
-        "",
-        _VENV_LAYERS,
+        layers=("client", "boards", "demo", "fleet", "docs", "all"),
     ),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
     Need(
