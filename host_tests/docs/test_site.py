@@ -15,6 +15,7 @@ import umqtt31
 from firmware import settings
 from host_tests.docs import blocks
 from tools.__main__ import main
+from tools.docs.hooks import contexts_of
 from tools.project import ROOT
 
 pytestmark = pytest.mark.xdist_group("docs")
@@ -169,26 +170,18 @@ def test_table_of_settings_is_that_of_the_node():
             assert shown[2] == f"{low} to {high}", name
 
 
-def commands(group, words):
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, [*words, name])
-        else:
-            yield [*words, name], command
-
-
 def test_page_of_commands_has_every_command_and_option(site):
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "commands.html").read_text())
-    found = list(commands(main, []))
-    assert len(found) > 25
-    for words, command in found:
-        usage = "Usage: python -m tools " + " ".join(words) + " "
+    contexts = list(contexts_of(main, "python -m tools"))
+    assert len(contexts) > 25
+    for context in contexts:
+        if isinstance(context.command, click.Group):
+            continue
+        usage = f"Usage: {context.command_path} "
         assert usage in text
         shown = text.partition(usage)[2].partition("Usage: ")[0]
-        for option in command.params:
-            assert option.opts[0] in shown or isinstance(option, click.Argument), (words, option)
+        for option in context.command.params:
+            assert option.opts[0] in shown or isinstance(option, click.Argument), (usage, option)
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"^([a-z][a-z-]*):.*##", makefile, re.MULTILINE):
         assert f"make {target}" in text
