@@ -1,6 +1,5 @@
 """The site: it builds, its links lead somewhere, and the reference has every public name."""
 
-import ast
 import inspect
 import json
 import re
@@ -9,6 +8,7 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urldefrag
 
 import click
+import griffe
 import pytest
 
 import umqtt31
@@ -21,13 +21,13 @@ from tools.project import ROOT
 pytestmark = pytest.mark.xdist_group("docs")
 
 DOCS = ROOT / "docs"
-TYPINGS = ROOT / "typings" / "umqtt31"
 
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
-# What programs import, and what of the types' own modules they meet.  What `errors` has, programs
-# ask the package for.
-PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "errors"]
+# What programs ask the package for, and not this module.
+NOT_ASKED = "errors"
+# How the docstring begins of what the library's own modules use of each other.
+FOR_MODULES = ("For options:", "For the c")
 
 
 class Reader(HTMLParser):
@@ -106,39 +106,23 @@ def test_pages_that_code_and_settings_name_are_there():
     assert {name for name in found if not (ROOT / name).exists()} == set()
 
 
-def public_names():
+def public_names(thing):
     """umqtt31.module.Class.member of all that the types say in public."""
-    for module in PUBLIC:
-        prefix = "umqtt31" if module == "__init__" else f"umqtt31.{module}"
-        for node in ast.parse((TYPINGS / f"{module}.pyi").read_text()).body:
-            yield from names_in(node, prefix)
-
-
-def is_for_modules(node):
-    """What the library's own modules use of each other says so first."""
-    return (ast.get_docstring(node) or "").startswith(("For options:", "For the c"))
-
-
-def names_in(node, prefix):
-    if isinstance(node, ast.AnnAssign):
-        names = [node.target.id]
-    elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if is_for_modules(node):
-            return
-        names = [node.name]
-    else:
-        names = []
-    for name in names:
-        if not name.startswith("_"):
-            yield f"{prefix}.{name}"
-            if isinstance(node, ast.ClassDef):
-                for member in node.body:
-                    yield from names_in(member, f"{prefix}.{name}")
+    for name, one in thing.members.items():
+        if one.is_alias:
+            continue
+        if one.is_module and name != NOT_ASKED:
+            yield from public_names(one)
+        about = one.docstring.value if one.docstring else ""
+        if not (one.is_module or name.startswith("_") or about.startswith(FOR_MODULES)):
+            yield one.path
+            if one.is_class:
+                yield from public_names(one)
 
 
 def test_reference_has_every_public_name(pages):
     ids = set().union(*(page.ids for path, page in pages.items() if "reference" in path.parts))
-    names = set(public_names())
+    names = set(public_names(griffe.load("umqtt31", search_paths=[ROOT / "typings"])))
     assert {"umqtt31.MQTTClient.publish", "umqtt31.FULL", "umqtt31.Stats.retried"} < names
     assert {"umqtt31.aio.MQTTClient.messages", "umqtt31.queueing.extend"} < names
     assert names - ids == set()

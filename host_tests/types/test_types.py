@@ -4,7 +4,6 @@ Both checkers read programs as they would for an ESP32: MicroPython's stubs in p
 CPython's.  The types are compared with the modules by mypy's stubtest.
 """
 
-import ast
 import json
 import os
 import re
@@ -13,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import griffe
 import pytest
 
 import umqtt31
@@ -28,6 +28,7 @@ TYPINGS = ROOT / "typings"
 LIBRARY = ROOT / "lib" / "umqtt31"
 HIDDEN = HERE / "hidden.txt"
 BESIDE = "beside"
+TYPES = griffe.load("umqtt31", search_paths=[TYPINGS])
 
 
 def run(command, **options):
@@ -150,37 +151,25 @@ def test_attributes_of_the_types_are_there():
         ("properties", "Properties"): client.v5.connack,
     }
     for (module, name), thing in things.items():
-        names = members(module, name)
+        names = own((TYPES if module == "__init__" else TYPES[module])[name])
         assert names
         assert [one for one in names if not hasattr(thing, one)] == []
-    assert set(vars(umqtt31.Stats())) < set(members("__init__", "Stats"))
+    assert set(vars(umqtt31.Stats())) < set(own(TYPES["Stats"]))
 
 
-def members(module, name):
-    """{name: docstring or None} of what a class has in the types."""
-    body = ast.parse((TYPINGS / "umqtt31" / f"{module}.pyi").read_text()).body
-    body = next(node for node in body if getattr(node, "name", "") == name).body
-    found = {}
-    for node, after in zip(body, [*body[1:], None]):
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = ast.get_docstring(node)
-        elif isinstance(node, ast.AnnAssign):
-            is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-            found[node.target.id] = after.value.value if is_told else None
-    return found
+def own(thing):
+    """{name: what it is} of what a module or a class of the types has of its own."""
+    return {name: one for name, one in thing.members.items() if not one.is_alias}
 
 
 def test_everything_public_says_in_hover_what_it_is():
-    silent = []
-    for path in sorted((TYPINGS / "umqtt31").glob("*.pyi")):
-        tree = ast.parse(path.read_text())
-        assert ast.get_docstring(tree), path
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef):
-                assert ast.get_docstring(node), node.name
-                told = members(path.stem, node.name)
-                silent += [f"{node.name}.{x}" for x in told if not told[x] and x[0] != "_"]
-    assert silent == []
+    for module in [TYPES, *(one for one in own(TYPES).values() if one.is_module)]:
+        assert module.docstring, module.path
+        for one in own(module).values():
+            if one.is_class:
+                assert one.docstring, one.path
+                public = {n: member for n, member in own(one).items() if n[0] != "_"}
+                assert [n for n, member in public.items() if not member.docstring] == [], one.path
 
 
 def test_types_cost_a_board_nothing():
