@@ -82,7 +82,4 @@ def test_nobody_writes_another_objects_attributes():
                 for one in ast.walk(target):
                     if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                         owner = ast.unparse(one.value)
-                        assert owner.rpartition(".")[2] in OWN, (
-                            path.name,
-                            ast.unparse(node),
-                        )
+                        assert owner.rpartition(".")[2] in OWN, (path.name, ast.unparse(node))
