@@ -23,9 +23,8 @@ TYPINGS = ROOT / "typings" / "umqtt31"
 
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
-# What programs import, and what of the types' own modules they meet.  What `errors` has, programs
-# ask the package for.
-PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "errors"]
+# What programs import, and what of the types' own modules they meet.
+PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi")]
 
 
 class Reader(HTMLParser):
@@ -112,17 +111,10 @@ def public_names():
             yield from names_in(node, prefix)
 
 
-def is_for_modules(node):
-    """What the library's own modules use of each other says so first."""
-    return (ast.get_docstring(node) or "").startswith(("For options:", "For the c"))
-
-
 def names_in(node, prefix):
     if isinstance(node, ast.AnnAssign):
         names = [node.target.id]
     elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if is_for_modules(node):
-            return
         names = [node.name]
     else:
         names = []
