@@ -220,7 +220,7 @@ def _updates(config, board, watchdog):
 
 
 def _led(board):
-    from led import Led
+    from node import Led
 
     if board.LED_PIN is None:
         return Led(None)
