@@ -1,6 +1,5 @@
 """Who may do what at a broker: the guide's rules in mosquitto, and what deploy says of others."""
 
-import json
 import subprocess
 
 import paho.mqtt.client as paho
@@ -158,11 +157,9 @@ def test_deploy_doubts_no_broker_that_cannot_be_asked(tmp_path):
 
 
 def test_deploy_command_warns_of_an_open_broker(
-    shared_mosquitto, start_board, desk, run, tmp_path
+    shared_mosquitto, start_board, desk, run, make_config
 ):
-    config = tmp_path / "device.toml"
-    about = settings(shared_mosquitto).items()
-    config.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in about))
+    config = make_config(**settings(shared_mosquitto))
     board = start_board(desk)
     words = ("--board", "desk", "--port", board.port, "--config", config)
     output = run("deploy", *words, "--no-check", "--no-start")
