@@ -8,7 +8,7 @@ from discovery import Discovery
 from host_tests.firmware.test_real_node import collector, place, running  # noqa: F401
 from host_tests.patience import SECONDS
 from jsonreading import KINDS, JSONReading
-from settings import complete, problems
+from settings import problems
 from tools.boards import watch
 from tools.boards.envelope import _KINDS
 from tools.micropython import choose
@@ -53,12 +53,6 @@ def test_largest_json_reading_and_description_fit_the_smallest_buffer():
     )
     discovery.tell(reading, lambda name, text: sizes.append(len(name) + len(text) + 9))
     assert max(sizes) <= most
-
-
-def test_discovery_without_json_is_refused():
-    wrong = {"client_id": "a", "server": "b", "discovery": "ha", "buffer_size": 768}
-    assert problems(wrong) == ['format is "binary"; discovery is for "json"']
-    assert complete({})["discovery"] == ""
 
 
 def test_discovery_tells_each_value_once_and_goes_on_where_it_failed():

@@ -147,6 +147,11 @@ ALIAS = record(5, b"\x05other\x03org\x00")
 
 
 @pytest.fixture
+def names(clock):
+    return Names(NAME, lambda: "127.0.0.1", clock)
+
+
+@pytest.fixture
 def dns(server, monkeypatch):
     monkeypatch.setattr("asking._DNS_PORT", server.port)
     return server
@@ -191,8 +196,7 @@ def found(names, dns, address):
     assert dns.answer(names, lambda q: dns_answer(q, answer)) == address
 
 
-def test_name_of_the_broker_is_looked_up_in_the_background(clock, dns):
-    names = Names(NAME, lambda: "127.0.0.1", clock)
+def test_name_of_the_broker_is_looked_up_in_the_background(clock, dns, names):
     assert not names.is_ready
     found(names, dns, "127.0.0.7")
     assert names.is_ready
@@ -202,8 +206,7 @@ def test_name_of_the_broker_is_looked_up_in_the_background(clock, dns):
     assert names.look_up(NAME, 1883)[-1] == ("127.0.0.8", 1883)
 
 
-def test_name_without_answer_is_not_asked_from_the_port_and_told(clock, dns):
-    names = Names(NAME, lambda: "127.0.0.1", clock)
+def test_name_without_answer_is_not_asked_from_the_port_and_told(clock, dns, names):
     for _ in range(5):
         names.work()
         clock.sleep_ms(1000)
@@ -211,8 +214,7 @@ def test_name_without_answer_is_not_asked_from_the_port_and_told(clock, dns):
     assert names.error == "no address of broker.example: no answer"
 
 
-def test_name_keeps_its_address_while_the_name_server_is_away(clock, dns):
-    names = Names(NAME, lambda: "127.0.0.1", clock)
+def test_name_keeps_its_address_while_the_name_server_is_away(clock, dns, names):
     found(names, dns, "127.0.0.7")
     for _ in range(1000):
         clock.sleep_ms(1000)
