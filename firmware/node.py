@@ -48,22 +48,9 @@ class Node:
     """
 
     def __init__(
-        self,
-        config,
-        state,
-        client,
-        sensors,
-        network,
-        led,
-        watchdog=None,
-        clock=time,
-        log=print,
-        times=None,
-        store=None,
-        cause=0,
-        updates=None,
-        names=None,
-    ):
+        self, config, state, client, sensors, network, led, watchdog=None, clock=time, log=print,
+        times=None, store=None, cause=0, updates=None, names=None,
+    ):  # fmt: skip
         self._config = config
         self._state = state
         self._client = client

@@ -99,27 +99,13 @@ class MQTTClient:
     """The largest packet in bytes."""
 
     def __init__(
-        self,
-        client_id: Data,
-        server: str | bytes,
-        port: int = 0,
-        user: Data | None = None,
-        password: Data | None = None,
-        keepalive: int = 60,
-        ssl: TLS = None,
-        *,
-        level: int = 3,
-        buffer_size: int = 256,
-        queue_bytes: int | None = None,
-        store: Journal | Store | None = None,
-        max_inflight: int = 4,
-        max_mqueue_len: int = 16,
-        max_awaiting_rel: int = 512,
-        await_rel_timeout: int = 300,
-        retry_interval: int | None = None,
-        connect_timeout: int = 10,
-        max_pause: int = 30,
-    ) -> None: ...
+        self, client_id: Data, server: str | bytes, port: int = 0, user: Data | None = None,
+        password: Data | None = None, keepalive: int = 60, ssl: TLS = None, *,
+        level: int = 3, buffer_size: int = 256, queue_bytes: int | None = None,
+        store: Journal | Store | None = None, max_inflight: int = 4, max_mqueue_len: int = 16,
+        max_awaiting_rel: int = 512, await_rel_timeout: int = 300,
+        retry_interval: int | None = None, connect_timeout: int = 10, max_pause: int = 30,
+    ) -> None: ...  # fmt: skip
     @property
     def is_connected(self) -> bool:
         """Is there a connection that the broker accepted?"""
