@@ -7,11 +7,11 @@ import pytest
 
 from host_tests.boards.test_image import files_on, flash_content
 from host_tests.standin.ramflash import RamFlash
-from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.places import write_private
 from tools.boards.profile import load_profile
+from tools.boards.provision import read_batch
 from umqtt31 import Journal
 
 HEAD = "id,user,password,broker,site\n"
