@@ -1,7 +1,6 @@
 """make watch: what devices publish, in one line each."""
 
 import json
-import queue
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.patience import SECONDS
+from host_tests.standin.ear import Ear
 from host_tests.test_terminal import HOSTILE
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
@@ -136,16 +136,16 @@ def started(mosquitto, errors, command, *words):
 
 def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
     words = ["watch", "--prefix", "watched", "--json"]
-    with started(shared_mosquitto, subprocess.PIPE, *words) as process:
-        # Retained, so that it comes whenever the subscription does.
-        publish = ["mosquitto_pub", "-h", shared_mosquitto.host, "-p", str(shared_mosquitto.port)]
-        topic = ["-t", "watched/hall-1/status"]
-        subprocess.run([*publish, *topic, "-r", "-m", "online"], check=True)
-        assert json.loads(process.stdout.readline())["status"] == "online"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=SECONDS)
+    topic = "watched/hall-1/status"
+    with Ear(shared_mosquitto.port) as ear:
+        with started(shared_mosquitto, subprocess.PIPE, *words) as process:
+            # Retained, so that it comes whenever the subscription does.
+            ear.say(topic, "online", retain=True, qos=1)
+            assert json.loads(process.stdout.readline())["status"] == "online"
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=SECONDS)
+        ear.say(topic, "", retain=True, qos=1)
     assert (process.returncode, errors) == (0, "")
-    subprocess.run([*publish, *topic, "-r", "-n"], check=True)
 
 
 @pytest.mark.parametrize(
@@ -283,24 +283,16 @@ def test_watch_says_when_the_connection_is_lost_and_there_again(shared_mosquitto
 def test_clock_command_publishes_the_time_and_takes_it_away_however_it_ends(shared_mosquitto, end):
     """A board that wakes a week later shall not believe it."""
     topic = f"clock-{end.name}/time"
-    heard: queue.Queue = queue.Queue()
-    client = connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
-    client.on_message = lambda client, data, message: heard.put(message.payload)
-    client.subscribe(topic)
-    client.loop_start()
     words = ["clock", "--topic", topic, "--every", "1"]
-    with started(shared_mosquitto, subprocess.STDOUT, *words) as process:
-        assert topic in process.stdout.readline()
-        before = [heard.get(timeout=SECONDS) for _ in range(2)]
-        process.send_signal(end)
-        output, _ = process.communicate(timeout=SECONDS)
-    last = heard.get(timeout=SECONDS)
-    while last:
-        last = heard.get(timeout=SECONDS)
-    client.disconnect()
-    client.loop_stop()
+    with Ear(shared_mosquitto.port) as ear:
+        with started(shared_mosquitto, subprocess.STDOUT, *words) as process:
+            assert topic in process.stdout.readline()
+            before = [ear.next(topic) for _ in range(2)]
+            process.send_signal(end)
+            output, _ = process.communicate(timeout=SECONDS)
+        while ear.next(topic):
+            pass  # at last it is taken away
     assert all(abs(int(one) - time.time()) < 60 for one in before)
-    assert last == b""
     assert (process.returncode, output) == ((0, "\n") if end == signal.SIGINT else (-end, ""))
 
 

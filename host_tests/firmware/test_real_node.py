@@ -1,7 +1,6 @@
 """The firmware as it is, under real MicroPython: heap locked, and with a real broker."""
 
 import contextlib
-import subprocess
 import time
 
 import pytest
@@ -10,8 +9,8 @@ from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
+from host_tests.standin.ear import Ear
 from settings import problems
-from tools.boards import watch
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector
 from tools.demo.desk import HEAP_BYTES, DeskNode
@@ -175,19 +174,12 @@ def test_node_answers_each_command_of_a_burst(place):
     broker, _, device = place
     ids = {f"c{number}" for number in range(40)}
     heard, root = {}, f"{PREFIX}{device}/{device}"
-    client = watch.connect(f"{broker.host}:{broker.port}")
-    client.on_message = lambda client, data, message: heard.update(
-        [message.payload.decode().split(" ", 1)]
-    )
-    client.subscribe(f"{root}/answer", 1)
-    client.loop_start()
-    with running(choose(), place, interval_ms=60_000) as node:
+    with Ear(broker.port) as ear, running(choose(), place, interval_ms=60_000) as node:
         node.wait_for_word("connected", timeout_s=SECONDS)
         for name in ids:
-            client.publish(f"{root}/command", f"#{name} sample", qos=2)
-        node.wait_until(lambda: heard.keys() == ids, SECONDS, "answers")
-    client.disconnect()
-    client.loop_stop()
+            ear.client.publish(f"{root}/command", f"#{name} sample", qos=2)
+        while heard.keys() != ids:
+            heard.update([ear.next(f"{root}/answer").split(" ", 1)])
     assert set(heard.values()) <= {"done", "refused: too many at once"}
     assert list(heard.values()).count("done") >= 8
 
@@ -273,8 +265,8 @@ def test_node_takes_the_time_that_somebody_publishes(place, collector):
     told = int(time.time()) + 100_000_000
     with running(choose(), place, interval_ms=50, time_topic=topic) as node:
         node.wait_until(lambda: collector.statuses[place[2]] == ["online"], SECONDS, "online")
-        publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
-        subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
+        with Ear(place[0].port) as somebody:
+            somebody.say(topic, str(told), qos=1)
         node.wait_for_readings(10, timeout_s=SECONDS)
     until(lambda: collector.statuses[place[2]][-1] == "offline")
     first, *_, last = [one["time"] for one in readings_of(collector)]
