@@ -15,7 +15,6 @@ from binascii import unhexlify
 
 import commands
 import health
-from fault import TEXT, Fault
 from micropython import heap_lock, heap_unlock
 from schedule import LONGEST_MS, SHORTEST_MS, Schedule, Sleep
 from timekeeper import Timekeeper
@@ -43,8 +42,8 @@ class Node:
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
     as wifi.WiFi; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
     as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
-    the board started, a number of health.CAUSE; `updates` an ota.Updates, `names` a
-    names.Names, or None.
+    the board started, a number of health.CAUSE; `updates` an ota.Updates, `names` an
+    asking.Names, or None.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Node:
         self._is_json = config["format"] == "json"
         self._reading = _reading_class(config)(config["client_id"], VERSION, state.boot)
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
-        self._fault = Fault(store, state)
+        self._fault = health.Fault(store, state)
         self._name_topics(topic_root(config))
         self._begin(cause, store)
         client.on_message = self._on_message
@@ -250,7 +249,7 @@ class Node:
     def _look_at_journal(self):
         is_known = self._state.journal is not None
         if self._fault.look(self._undelivered()):
-            self._log(TEXT)
+            self._log(health.FAULT)
             self._fault.is_told = False
             self._sleep.send_all()
             self._is_greeted = False

@@ -6,8 +6,7 @@ import struct
 
 import pytest
 
-from names import Names
-from ntp import NTP
+from asking import NTP, Names
 
 NOW_S = 1_800_000_000
 

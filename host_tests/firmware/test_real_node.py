@@ -25,7 +25,7 @@ MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
 LOCKED = """
 import micropython
 from reading import Reading
-from sensors.health import FreeHeap
+from sensors.internal import FreeHeap
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
 from timekeeper import Timekeeper
