@@ -231,20 +231,20 @@ class Node:
                 self._publish_health()
             self._client.poll(wait_ms)
         elif not self._network.is_up():
-            if self._network.why:
-                self._tell("network:", self._network.why)
-            self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
+            self._wait_for("network:", self._network.why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._config["tls"] and self._times.is_lacking:
             # Certificates have dates, and the board has no battery for its clock.
-            if self._times.error:
-                self._tell("tls: waits for the time:", self._times.error)
-            self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
+            why = self._times.error
+            self._wait_for("tls: waits for the time:", why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._names and not self._names.is_ready:
-            if self._names.error:
-                self._tell("broker:", self._names.error)
-            self._clock.sleep_ms(min(wait_ms, _ASKING_WAIT_MS))
+            self._wait_for("broker:", self._names.error, min(wait_ms, _ASKING_WAIT_MS))
         else:
             self._connect(wait_ms)
+
+    def _wait_for(self, kind, why, wait_ms):
+        if why:
+            self._tell(kind, why)
+        self._clock.sleep_ms(wait_ms)
 
     def _look_at_journal(self):
         is_known = self._state.journal is not None
