@@ -348,7 +348,3 @@ for module in pkgutil.iter_modules(tools.boards.__path__, "tools.boards."):
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_deploy_without_port_exits_2(run):
-    run("deploy", "--board", "desk", status=2)
