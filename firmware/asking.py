@@ -24,15 +24,18 @@ _LONGEST_PAUSE_MS = 300000
 
 class Asker:
     """Asks again and again: at once, `refresh_ms` after an answer, and after a failure with
-    growing pauses.  `about`: what is asked for, in words; `clock` as in node.Node.
+    growing pauses.  `lack`: what there is not without `name`, in words; `find_dns()` -> address
+    of a name server, or None where the system below looks names up; `clock` as in node.Node.
 
     A subclass has `_ask()`, which sends a question by `_send()`, with the method that takes
     its answer; that one returns None if it is none, or if it sent another question.
-    `error` is why there is no answer yet, or None.
+    `_on_address()` takes that of `_ask_address()`.  `error`: why there is no answer yet, or None.
     """
 
-    def __init__(self, about, refresh_ms, clock):
-        self._about = about
+    def __init__(self, lack, name, find_dns, refresh_ms, clock):
+        self._lack = lack
+        self._name = name
+        self._find_dns = find_dns
         self._refresh_ms = refresh_ms
         self._clock = clock
         self._socket = None
@@ -71,11 +74,11 @@ class Asker:
             self._fail(error.args[-1] if error.args else error)
         return None
 
-    def _ask_address(self, name, dns, read):
+    def _ask_address(self, dns):
         self._nonce = _nonce(2)
-        labels = b"".join(bytes([len(one)]) + one for one in name.encode().split(b"."))
+        labels = b"".join(bytes([len(one)]) + one for one in self._name.encode().split(b"."))
         question = self._nonce + b"\x01\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
-        self._send(dns, _DNS_PORT, question, read)
+        self._send(dns, _DNS_PORT, question, self._on_address)
 
     def _address_in(self, data):
         # -> the first address in an answer to this question; None: it is none.
@@ -118,7 +121,7 @@ class Asker:
 
     def _fail(self, reason):
         self._close()
-        self.error = "%s: %s" % (self._about, reason)
+        self.error = "no %s %s: %s" % (self._lack, self._name, reason)
         self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         self._next_at = self._clock.ticks_add(self._clock.ticks_ms(), self._pause_ms)
 
@@ -129,24 +132,22 @@ class Asker:
 
 
 class NTP(Asker):
-    """`server`: name or address, ":PORT" behind it if it is not 123.
+    """The time: work() gives seconds since 1970.
 
-    `find_dns()` -> address of a name server, or None where the system below looks names
-    up; `clock` as in node.Node.  work() gives seconds since 1970.
+    `server`: name or address, ":PORT" behind it if it is not 123.
     """
 
     def __init__(self, server, find_dns, clock):
-        self._name, _, port = server.partition(":")
-        super().__init__("no time from " + self._name, _NTP_REFRESH_MS, clock)
+        name, _, port = server.partition(":")
+        super().__init__("time from", name, find_dns, _NTP_REFRESH_MS, clock)
         self._port = int(port or _NTP_PORT)
-        self._find_dns = find_dns
 
     def _ask(self):
         dns = None if is_address(self._name) else self._find_dns()
         if dns is None:
             self._ask_time(self._name)
         else:
-            self._ask_address(self._name, dns, self._on_address)
+            self._ask_address(dns)
 
     def _ask_time(self, address):
         self._nonce = _nonce(8)
@@ -174,14 +175,11 @@ class Names(Asker):
     """The address of the broker's `name`, looked up before the client would wait for it.
 
     Without an answer from the name server nobody connects by name.  An address that was found
-    once stays good for then.  `find_dns()` -> address of the name server; work() keeps the
-    broker's up to date.
+    once stays good for then; work() keeps it up to date.
     """
 
     def __init__(self, name, find_dns, clock):
-        super().__init__("no address of " + name, _NAME_REFRESH_MS, clock)
-        self._name = name
-        self._find_dns = find_dns
+        super().__init__("address of", name, find_dns, _NAME_REFRESH_MS, clock)
         self._address = None
         self._is_answered = False  # at least
 
@@ -196,7 +194,7 @@ class Names(Asker):
 
     def _ask(self):
         self._is_answered = False
-        self._ask_address(self._name, self._find_dns(), self._on_address)
+        self._ask_address(self._find_dns())
 
     def _on_address(self, data):
         try:
