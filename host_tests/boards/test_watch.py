@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from host_tests.brokers import TLSMosquitto
+from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS
-from host_tests.standin.ear import Ear
 from host_tests.test_terminal import HOSTILE
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError

@@ -21,8 +21,8 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import HERE as LOOPBACK
 from host_tests.brokers.certificates import Certificates
+from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS, until
-from host_tests.standin.ear import Ear
 from tools.micropython import interpreters
 from tools.project import ROOT
 

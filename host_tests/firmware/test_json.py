@@ -5,9 +5,9 @@ import json
 import pytest
 
 from discovery import Discovery
+from host_tests.brokers.ear import Ear
 from host_tests.firmware.test_real_node import collector, place, running  # noqa: F401
 from host_tests.patience import SECONDS
-from host_tests.standin.ear import Ear
 from jsonreading import KINDS, JSONReading
 from settings import problems
 from tools.boards.envelope import _KINDS

@@ -7,9 +7,9 @@ import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.brokers.ear import Ear
 from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
-from host_tests.standin.ear import Ear
 from settings import problems
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector

@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from typing import Any, Self
 
 import paho.mqtt.client as paho
 
@@ -14,8 +15,8 @@ class Ear:
     With a name the broker keeps for it what it misses; `heard` goes on from one to the next.
     """
 
-    def __init__(self, port, name="", heard=None):
-        self._heard: queue.Queue = queue.Queue() if heard is None else heard
+    def __init__(self, port: int, name: str = "", heard: queue.Queue | None = None) -> None:
+        self._heard = queue.Queue() if heard is None else heard
         ready = threading.Event()
         self.client = paho.Client(
             paho.CallbackAPIVersion.VERSION2, name, not name, reconnect_on_failure=False
@@ -27,20 +28,20 @@ class Ear:
         self.client.loop_start()
         assert ready.wait(SECONDS)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.client.disconnect()
         self.client.loop_stop()
 
-    def next(self, topic):
+    def next(self, topic: str) -> str:
         """-> payload of the next message to `topic`; others are passed over."""
         while True:
             message = self._heard.get(timeout=SECONDS)
             if message.topic == topic:
-                return message.payload.decode()
+                return str(message.payload, "utf-8")
 
-    def say(self, topic, payload, **options):
+    def say(self, topic: str, payload: str, **options: Any) -> None:
         """Publish; at QoS 1 and 2 the broker has it on return."""
         self.client.publish(topic, payload, **options).wait_for_publish(SECONDS)
