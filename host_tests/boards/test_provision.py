@@ -25,12 +25,6 @@ def shared(tmp_path):
     return path
 
 
-def batch_of(tmp_path, *rows):
-    path = tmp_path / "devices.csv"
-    path.write_text(HEAD + "\n".join(rows) + "\n")
-    return path
-
-
 def test_private_file_is_private_where_one_lay_before(tmp_path):
     """An image that replaced one of mode 0644, with the passwords in it, kept that mode."""
     path, other = tmp_path / "one.uf2", tmp_path / "other"
@@ -47,12 +41,13 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
     run, make_firmware, tmp_path, shared, board
 ):
     profile = load_profile(board)
-    rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall" for i in range(1, 8)]
+    rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall\n" for i in range(1, 8)]
+    (tmp_path / "devices.csv").write_text(HEAD + "".join(rows))
     out = tmp_path / "images"
     output = run(
         "provision",
         *("--board", board, "--firmware", make_firmware(profile), "--config", shared),
-        *("--batch", batch_of(tmp_path, *rows), "--out", out),
+        *("--batch", tmp_path / "devices.csv", "--out", out),
     )
     assert "secret" not in output
     manifest = (out / "manifest.json").read_text()
