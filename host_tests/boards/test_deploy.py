@@ -15,7 +15,7 @@ from host_tests.boards.console import read_until
 from tools.boards import device
 from tools.boards import port as port_module
 from tools.boards.compile import newest_source
-from tools.boards.deploy import check_itself, deploy, make_plan, numbered, other_board, with_list
+from tools.boards.deploy import check_itself, deploy, numbered, other_board, with_list
 from tools.boards.errors import BoardError
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
@@ -187,12 +187,6 @@ def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):
         board.port, firmware_files | {"settings.json": settings}, load_profile("UM_TINYPICO")
     )
     assert "boot.py" in plan.changed
-
-
-def test_make_plan_with_equal_hashes_is_empty():
-    data = with_list({})["deployed.txt"]
-    hashes = {"deployed.txt": hashlib.sha256(data).hexdigest()}
-    assert not make_plan({}, {"files": hashes, "texts": {}})
 
 
 def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(

@@ -20,7 +20,7 @@ from tools.boards.image import make_base
 from tools.boards.partitions import read_table
 from tools.boards.places import BOARDS
 from tools.boards.profile import Memory, board_names, load_profile
-from tools.boards.uf2 import find_filesystem, read_uf2
+from tools.boards.uf2 import read_uf2
 from tools.micropython import choose
 from tools.project import ROOT
 
@@ -261,11 +261,6 @@ for turn in range(2):
         os.remove("/flash/d/" + name)
 assert len(os.listdir("/flash/journal")) > 2
 """
-
-
-def test_program_says_where_its_filesystem_lies():
-    data = firmware_images.rp2_firmware(firmware_images.RP2040, (0x12C000, 0xD4000))
-    assert find_filesystem(read_uf2(data, "").memory()) == (0x12C000, 0xD4000)
 
 
 @pytest.mark.parametrize(

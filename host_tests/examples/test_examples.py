@@ -23,6 +23,7 @@ from host_tests.brokers.certificates import HERE as LOOPBACK
 from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS, until
+from tools.demo.listener import Listener
 from tools.micropython import interpreters
 from tools.project import ROOT
 
@@ -391,25 +392,22 @@ class Modem:
         self._folder = folder
         self._carrier = folder / "carrier.txt"
         self._broker_port = broker_port
-        self._listener = socket.create_server(("127.0.0.1", 0))
         self._broker = None
         self.orders = []
-        (folder / "modem.txt").write_text(str(self._listener.getsockname()[1]))
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
+        self._listener = Listener(self._serve)
+        (folder / "modem.txt").write_text(str(self._listener.port))
 
     def hang_up(self):
         self._broker.shutdown(socket.SHUT_RDWR)
 
     def close(self):
-        self._thread.join(SECONDS)
         self._listener.close()
 
-    def _serve(self):
-        self._board = self._listener.accept()[0]
+    def _serve(self, board):
+        self._board = board
         line = b""
-        with self._board, contextlib.suppress(ConnectionError):
-            while data := self._board.recv(4096):
+        with board, contextlib.suppress(ConnectionError):
+            while data := board.recv(4096):
                 if self._carrier.exists():
                     with contextlib.suppress(OSError):  # the link may end just now
                         self._broker.sendall(data)
