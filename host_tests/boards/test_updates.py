@@ -95,34 +95,49 @@ def test_release_on_a_base_that_its_boards_would_refuse_is_told(
     run(*words, 7, "--out", tmp_path, status=2)
 
 
-def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(run, tmp_path):
-    key = tmp_path / "fleet.key"
+def test_key_and_release_command_write_what_a_rollout_takes(run, tmp_path):
+    key, out = tmp_path / "fleet.key", tmp_path / "one.bundle"
     run("key", key)
-    out = tmp_path / "one.bundle"
     output = run("release", "--board", "desk", "--key", key, "--number", 7, "--out", out)
     assert "release 7, " in output
-    fleet = tmp_path / "fleet.csv"
-    fleet.write_text("id,site\nhall-1,north\n")
-    words = ("--fleet", fleet, "--key", key, "--server", "127.0.0.1:1")
-    output = run("rollout", "--bundle", out, *words, status=1)
-    assert "Connection refused" in output
-    output = run("rollout", "--bundle", fleet, *words, status=1)
-    assert "fleet.csv: no whole bundle; make one with make release" in output
+    release.check_key(out.read_bytes(), "one.bundle", read_key(key))
+    assert manifest_of(out.read_bytes())[:2] == ["board desk", "release 7"]
 
 
-def test_rollout_whose_user_the_broker_does_not_know_says_so(run, tmp_path):
+@pytest.fixture
+def roll_out(run, tmp_path):
+    """roll_out(server, bundle=…, fleet=…, key=…) -> what the command says; it has to fail."""
+    files = {"bundle": WHOLE, "fleet": b"id,site\nhall-1,north\n", "key": KEY.hex().encode()}
+
+    def command(server="127.0.0.1:1", **others):
+        words = ["rollout", "--server", server]
+        for name, data in (files | others).items():
+            (tmp_path / name).write_bytes(data)
+            words += [f"--{name}", tmp_path / name]
+        return run(*words, status=1)
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ({}, "Connection refused"),
+        # Each device took the whole bundle, and refused it then.
+        ({"bundle": b"id\na\n"}, "bundle: no whole bundle; make one with make release"),
+        ({"key": b"00" * 32}, "bundle: signed with another key than that of KEY="),
+    ],
+)
+def test_rollout_that_cannot_be_says_why(roll_out, others, text):
+    assert text in roll_out(**others)
+
+
+def test_rollout_whose_user_the_broker_does_not_know_says_so(roll_out, tmp_path):
     """It tried again and again, and 15 minutes later no device had said a word."""
-    out, fleet, passwords = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "passwords"
-    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
-    fleet.write_text("a\n")
-    passwords.write_text("")
-    key = tmp_path / "key"
-    key.write_text(KEY.hex())
+    passwords = tmp_path / "passwords"
+    passwords.touch()
     with Mosquitto(allow_anonymous=False, password_file=passwords) as broker:
-        server = f"{broker.host}:{broker.port}"
-        words = ("--bundle", out, "--fleet", fleet, "--key", key)
-        output = run("rollout", *words, "--server", server, status=1)
-    assert "the broker refuses: Not authorized" in output
+        assert "the broker refuses: Not authorized" in roll_out(f"{broker.host}:{broker.port}")
 
 
 def test_read_fleet_takes_a_batch_or_a_list(tmp_path):
@@ -364,17 +379,6 @@ def test_rollout_of_a_hostile_device_prints_no_escape():
 
     carry_out(client, rollout_to("a")[0], tell, client)
     assert lines[-1] == "a: failed: \ufffd]0;owned\ufffd\ufffd2J\ufffd"
-
-
-def test_rollout_with_another_key_than_the_bundles_says_so(run, tmp_path):
-    """Each device took the whole bundle, and refused it then."""
-    out, fleet, key = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "key"
-    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
-    fleet.write_text("a\n")
-    make_key(key)
-    words = ("--bundle", out, "--fleet", fleet, "--server", "127.0.0.1:1")
-    output = run("rollout", "--key", key, *words, status=1)
-    assert "one.bundle: signed with another key than that of KEY=" in output
 
 
 class SlowClient:
