@@ -21,8 +21,8 @@ from host_tests.brokers import Mosquitto
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
 from tools.__main__ import main
-from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
+from tools.boards.provision import read_batch
 from tools.project import ROOT
 
 # Which test reads these blocks from their page and runs them: it has to name the page.

@@ -24,11 +24,6 @@ DOCS = ROOT / "docs"
 
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
 
-# What programs ask the package for, and not this module.
-NOT_ASKED = "errors"
-# How the docstring begins of what the library's own modules use of each other.
-FOR_MODULES = ("For options:", "For the c")
-
 
 class Reader(HTMLParser):
     """Collects what a page refers to and what can be referred to in it."""
@@ -111,10 +106,9 @@ def public_names(thing):
     for name, one in thing.members.items():
         if one.is_alias:
             continue
-        if one.is_module and name != NOT_ASKED:
+        if one.is_module:
             yield from public_names(one)
-        about = one.docstring.value if one.docstring else ""
-        if not (one.is_module or name.startswith("_") or about.startswith(FOR_MODULES)):
+        elif not name.startswith("_"):
             yield one.path
             if one.is_class:
                 yield from public_names(one)
