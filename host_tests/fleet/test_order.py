@@ -5,7 +5,17 @@ import struct
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, decode, decode_all, rows
+from host_tests.fleet.captures import (
+    C2S,
+    S2C,
+    Capture,
+    audit,
+    begun,
+    connected,
+    decode,
+    decode_all,
+    rows,
+)
 from host_tests.standin import packets
 
 _TIME = struct.Struct("<II")
@@ -74,6 +84,16 @@ def test_answer_read_in_a_piece_before_that_of_its_message_is_its_answer(seed, t
     capture.frames[1:] = _jitter(capture.frames[1:], random.Random(seed))
     events, _ = decode(capture.write(tmp_path / "one.pcap"), chunk_bytes=300)
     assert set(audit(events)["messages"]["state"].to_pylist()) == {"complete"}
+
+
+def test_both_answers_at_qos_2_read_in_pieces_before_their_message_are_its(tmp_path):
+    """All that the broker sent comes first, and each frame is read by itself."""
+    capture, talk = connected(b"dev")
+    talk.exchange(C2S, b"t", b"1", 1, qos=2)
+    publish, pubrec, pubrel, pubcomp = last = capture.frames[-4:]
+    capture.frames[-4:] = map(_stamped, (pubrec, pubcomp, publish, pubrel), _times(last))
+    events, _ = decode(capture.write(tmp_path / "one.pcap"), chunk_bytes=100)
+    assert audit(events)["messages"]["state"].to_pylist() == ["complete"]
 
 
 def _mixed(tmp_path, *numbers):
