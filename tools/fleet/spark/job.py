@@ -48,13 +48,13 @@ class Options:
 class Range:
     """The files of `sources`; of a single one the bytes from `begin` to `until`.
 
-    `section` is the start of the pcapng section that `begin` lies in.
+    `known` is what stands before `begin`, as `files.ranges` has it.
     """
 
     sources: list = field(default_factory=list)
     begin: int = 0
     until: int | None = None
-    section: int = 0
+    known: tuple = ()
     first_ts: int = 0
     is_growing: bool = False
 
@@ -156,8 +156,8 @@ def _ranges(source, is_cut, range_bytes):
     try:
         cuts = files.ranges(source.path, range_bytes)
     except OSError:  # who reads it says why
-        cuts = [(0, None, 0)]
-    return [Range([source], begin, end, at, first) for begin, end, at in cuts]
+        cuts = [(0, None, ())]
+    return [Range([source], *cut, first) for cut in cuts]
 
 
 def count_buckets(sources, cores):

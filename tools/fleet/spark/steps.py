@@ -52,7 +52,7 @@ def read(parts, ports, buckets, options):
 
 def _read_segments(source, part, ports, buckets, tally, origin):
     site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
-    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
+    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.known):
         found = link.segments(frames, ports, tally)
         for bucket, some in segments.bucketed(found, site_bucket, buckets):
             place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
