@@ -118,19 +118,16 @@ def _driver_rows(pairs, out):
     partials = pack.of_kind(pairs, "devices")
     if partials:
         outbox.add("devices", devices.merge(partials))
-    _explain(places.place(out) / tables.FRESH, told, outbox)
+    losses = pack.named(pairs, "losses")
+    if losses:
+        # What brought them about shows only when all tables are there.
+        fresh = places.place(out) / tables.FRESH
+        others = (tables.read(fresh, name) for name in ("connections", "findings"))
+        for name, table in causes.explained(losses, *others).items():
+            outbox.add(name, table)
     found = {name: pack.of_kind(pairs, name) for name in MERGED}
     merged = {name: MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
-
-
-def _explain(fresh, told, outbox):
-    # What brought the losses about shows only when all tables are there.
-    if any("losses" in one["files"] for one in told):
-        found = (tables.read(fresh, name) for name in ("losses", "connections", "findings"))
-        losses, found = causes.explained(*found)
-        tables.rewrite(fresh, "losses", losses)
-        outbox.add("causes", found)
 
 
 def ranges(sources, is_cut, range_bytes):

@@ -205,7 +205,7 @@ def relate(pairs, exempt, out):
     `exempt` are filters of topics without order.
     """
     pairs = list(pairs)
-    outbox = Outbox(out)
+    outbox = Outbox(out, leaves=("losses",))
     yield from (pair for pair in pairs if pair[1].kind not in _OWN)
     messages = pack.named(pairs, "routed")
     latency = _relate_topics(pairs, messages, exempt, outbox)
@@ -215,6 +215,8 @@ def relate(pairs, exempt, out):
             outbox.add(name, table)
     tables = outbox.tables() | ({"latency": latency} if latency else {})
     yield from pack.rows((name, 0, one) for name, one in report.told(tables, None, messages))
+    if "losses" in tables:  # the driver writes them, with their causes
+        yield from pack.rows([("losses", 0, plain(tables["losses"], schemas.LOSSES))])
     yield from _told(outbox)
 
 
