@@ -34,9 +34,10 @@ site client_id connection server direction topic qos packet_id retain payload_ha
 packet_bytes first_sent accepted expiry_s times_sent times_dup is_refused level session position
 capture offset number device boot stream sequence gaps is_early is_sent_before is_known
 """.split()
+_NO_WILLS = schemas.WILLS.empty_table()
 
 
-def routes(messages, subscriptions, exempt=(), wills=None):
+def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     """-> {"routes", "losses", "violations", "findings", "latency"} for messages of some topics.
 
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
@@ -63,7 +64,7 @@ def routes(messages, subscriptions, exempt=(), wills=None):
 
 
 def _laid(messages, subscriptions, wills, is_group=False):
-    names, facts = Names(messages), Facts(messages)
+    names, facts = Names(messages, subscriptions, wills), Facts(messages)
     spans = Spans(subscriptions, names)
     published, delivered = Published(facts, names, wills), Delivered(facts, names, spans)
     pairs = Pairs(names, spans, delivered)
@@ -77,7 +78,7 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, published, _, pairs, expected, found = _laid(both[0], both[1], None, True)
+    names, facts, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
