@@ -107,23 +107,25 @@ class Talk:
         """One MQTT packet in a segment of its own."""
         self.segment(direction, packet, after_ms=after_ms)
 
-    def publish(self, direction, topic, payload, qos=0, packet_id=None, dup=0, after_ms=1):
-        """A PUBLISH."""
-        none = packets.no_properties(self.level)
-        packet = packets.publish(topic, payload, qos, packet_id, dup, properties=none)
+    def publish(
+        self, direction, topic, payload, qos=0, packet_id=None, dup=0, after_ms=1, retain=0, **more
+    ):
+        """A PUBLISH; `more` are its properties."""
+        said = packets.properties(**more) if more else packets.no_properties(self.level)
+        packet = packets.publish(topic, payload, qos, packet_id, dup, retain, said)
         self.send(direction, packet, after_ms)
 
     def ack(self, direction, first, packet_id, after_ms=1):
         """PUBACK 0x40, PUBREC 0x50, PUBREL 0x62, PUBCOMP 0x70."""
         self.send(direction, packets.packet(first, packets.u16(packet_id)), after_ms)
 
-    def exchange(self, direction, topic, payload, packet_id, dup=0, after_ms=1, qos=1):
-        """A PUBLISH and what answers it."""
-        self.publish(direction, topic, payload, qos, packet_id, dup, after_ms)
+    def exchange(self, direction, topic, payload, packet_id, qos=1, answer_ms=1, **more):
+        """A PUBLISH, with more as of `publish`, and what answers it."""
+        self.publish(direction, topic, payload, qos, packet_id if qos else None, **more)
         if qos == 2:
             self.release(direction, packet_id)
         elif qos:
-            self.ack(1 - direction, 0x40, packet_id)
+            self.ack(1 - direction, 0x40, packet_id, answer_ms)
 
     def release(self, direction, packet_id):
         """PUBREC, PUBREL and PUBCOMP of a PUBLISH in this direction."""
@@ -134,6 +136,14 @@ class Talk:
         """PINGREQ and PINGRESP."""
         self.send(C2S, packets.pingreq(), after_ms)
         self.send(S2C, packets.pingresp())
+
+    def quiet(self, after_ms=10_000):
+        """PINGREQ, after a time in which nothing came."""
+        self.send(C2S, packets.pingreq(), after_ms)
+
+    def bye(self):
+        """DISCONNECT."""
+        self.send(C2S, packets.disconnect())
 
     def subscribe(self, name, qos=2, packet_id=1):
         """SUBSCRIBE and SUBACK."""
