@@ -33,12 +33,16 @@ class Capture:
         self.now = START_US
         self.ports = 40_000
 
-    def connection(self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, **more):
-        """Open a connection: handshake, CONNECT, CONNACK -> `Talk`."""
+    def connection(
+        self, name=b"c1", level=4, clean=True, keep_alive_s=60, present=False, said=(), **more
+    ):
+        """Open a connection: handshake, CONNECT, CONNACK -> `Talk`; `said`: their properties."""
         talk = self.middle(name, level=level, **more).open()
+        of_client, of_server = (_properties(one, level) for one in said or ({}, {}))
         flags = packets.CLEAN if clean else 0
-        talk.send(C2S, packets.connect(name, flags, keep_alive_s, level=level))
-        talk.send(S2C, packets.connack(0, present, packets.no_properties(level)))
+        hello = packets.connect(name, flags, keep_alive_s, level=level, properties=of_client)
+        talk.send(C2S, hello)
+        talk.send(S2C, packets.connack(0, present, of_server))
         return talk
 
     def middle(self, name=b"c1", level=4, port=None, isn=1000, server=SERVER):
@@ -83,6 +87,10 @@ def begun(*args, **more):
     return capture, capture.middle(*args, **more)
 
 
+def _properties(said, level):
+    return packets.properties(**said) if said else packets.no_properties(level)
+
+
 class Talk:
     """One connection of a `Capture`."""
 
@@ -111,7 +119,7 @@ class Talk:
         self, direction, topic, payload, qos=0, packet_id=None, dup=0, after_ms=1, retain=0, **more
     ):
         """A PUBLISH; `more` are its properties."""
-        said = packets.properties(**more) if more else packets.no_properties(self.level)
+        said = _properties(more, self.level)
         packet = packets.publish(topic, payload, qos, packet_id, dup, retain, said)
         self.send(direction, packet, after_ms)
 

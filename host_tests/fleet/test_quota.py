@@ -19,14 +19,9 @@ _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
 
 def _connect(capture, direction, takes, present=False, name=b"c1"):
     """A connection at level 5 on which the receiver of `direction` takes so many."""
-    kept, said = {"session_expiry": 1000}, {"receive_maximum": takes}
-    of_client = packets.properties(**(kept | said if direction == S2C else kept))
-    of_server = packets.properties(**(said if direction == C2S else {}))
-    talk = capture.middle(name, level=5).open()
-    flags = 0 if present else packets.CLEAN
-    talk.send(C2S, packets.connect(name, flags, level=5, properties=of_client))
-    talk.send(S2C, packets.connack(0, present, of_server))
-    return talk
+    limit, kept = {"receive_maximum": takes}, {"session_expiry": 1000}
+    said = (kept, limit) if direction == C2S else (kept | limit, {})
+    return capture.connection(name, 5, clean=not present, present=present, said=said)
 
 
 def _breaches(capture):
