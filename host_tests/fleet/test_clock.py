@@ -21,10 +21,8 @@ def _found(capture):
 
 def _both(publisher, subscriber, packet_id, payload, set_s=0):
     """A message and its delivery; the clock is set between the two."""
-    capture = publisher.capture
-    publisher.publish(C2S, b"t", payload, 1, packet_id, after_ms=5000)
-    capture.now += set_s * 1_000_000
-    publisher.ack(S2C, 0x40, packet_id)
+    times = {"after_ms": 5000, "answer_ms": 1 + set_s * 1000}
+    publisher.exchange(C2S, b"t", payload, packet_id, **times)
     subscriber.exchange(S2C, b"t", payload, packet_id)
 
 
@@ -75,9 +73,9 @@ def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut):
     first.segment(C2S, packets.pingreq())
     if is_cut:
         del capture.frames[-1]
-    first.send(C2S, packets.disconnect())
+    first.bye()
     capture.now -= 3600_000_000
-    capture.connection(b"dev", clean=False, present=True).send(C2S, packets.disconnect())
+    capture.connection(b"dev", clean=False, present=True).bye()
     assert _found(capture)[:3] == ([], [], [])
 
 
@@ -89,7 +87,7 @@ def test_loss_long_after_the_clock_was_set_is_one():
         publisher.exchange(C2S, b"t", payload, number, after_ms=5000)
         if payload != b"b":
             subscriber.exchange(S2C, b"t", payload, number)
-    subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
+    subscriber.quiet(10_000)
     assert _found(capture)[1] == [("sub", "not_delivered")]
 
 
@@ -144,7 +142,7 @@ def test_client_whom_the_broker_had_left_was_silent():
     capture = Capture()
     talk = _silence(capture, 1)
     talk.segment(S2C, b"", tcp.FIN | tcp.ACK, after_ms=15_000)
-    talk.send(C2S, b"\xc0\0", after_ms=60_000)
+    talk.quiet(60_000)
     talk.segment(S2C, b"", tcp.RST | tcp.ACK)
     assert _found(capture)[0] == [("31-2.2-KA", "dev")]
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, lost_of
-from host_tests.standin import packets
+from host_tests.fleet.captures import C2S, S2C, Capture, Talk, lost_of
 
 _FILTER = b"$share/backend/t/#"
 
@@ -23,6 +22,11 @@ def _pass_on(publisher, members, payloads, lost=()):
             members[number % len(members)].exchange(S2C, b"t/1", payload, number + 1)
 
 
+def _wait(members):
+    for member in members:
+        member.quiet(6000)
+
+
 def _losses(capture):
     tables = capture.audit()
     assert not tables["violations"].num_rows
@@ -30,36 +34,28 @@ def _losses(capture):
     return lost_of(tables, "client_id", "published_by", "kind", "sure")
 
 
-@pytest.mark.parametrize("payloads", [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5])
-def test_message_that_no_member_got_is_told(payloads):
+@pytest.mark.parametrize("lost", [(4,), ()])
+@pytest.mark.parametrize(
+    "payloads",
+    [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5, [b"30", b"31", b"30", b"30"] * 5],
+)
+def test_message_that_no_member_got_is_told_and_nothing_else(payloads, lost):
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 3)
-    _pass_on(publisher, members, payloads, lost=(4,))
-    for member in members:
-        member.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture) == [(_FILTER.decode(), "pub", "not_delivered", "likely", 5)]
+    _pass_on(publisher, members, payloads, lost)
+    _wait(members)
+    told = [(_FILTER.decode(), "pub", "not_delivered", "likely", number + 1) for number in lost]
+    assert _losses(capture) == told
 
 
-def test_group_that_gets_all_misses_nothing():
-    capture = Capture()
-    publisher, members = capture.connection(b"pub"), _group(capture, 3)
-    _pass_on(publisher, members, [b"30", b"31", b"30", b"30"] * 5)
-    for member in members:
-        member.send(C2S, packets.pingreq(), after_ms=6000)
-    assert _losses(capture) == []
-
-
-@pytest.mark.parametrize("goodbye", [True, False])
-def test_member_that_is_gone_may_have_a_message_waiting(goodbye):
+@pytest.mark.parametrize("end", [Talk.bye, Talk.reset])
+def test_member_that_is_gone_may_have_a_message_waiting(end):
     capture = Capture()
     publisher, members = capture.connection(b"pub"), _group(capture, 2, clean=False)
     _pass_on(publisher, members, [b"%d of 4" % n for n in range(4)])
-    if goodbye:
-        members[1].send(C2S, packets.disconnect())
-    else:
-        members[1].reset()
+    end(members[1])
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
-    members[0].send(C2S, packets.pingreq(), after_ms=6000)
+    _wait(members[:1])
     assert _losses(capture) == []
 
 
@@ -69,8 +65,7 @@ def test_member_that_acknowledges_nothing_may_have_messages_waiting():
     publisher.exchange(C2S, b"t/1", b"first", 99)
     members[1].publish(S2C, b"t/1", b"first", 1, 99)
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
-    for member in members:
-        member.send(C2S, packets.pingreq(), after_ms=6000)
+    _wait(members)
     assert _losses(capture) == []
 
 
@@ -86,7 +81,6 @@ def test_clients_in_several_groups_are_members_of_each():
             members[number % 2].exchange(S2C, b"t/1", payload, 10 * number)
         for place in range(2):
             members[place].exchange(S2C, b"t/1", payload, 10 * number + 1 + place)
-    for member in members:
-        member.send(C2S, packets.pingreq(), after_ms=6000)
+    _wait(members)
     # Of equal copies nobody knows which group they are for.
     assert _losses(capture) == []
