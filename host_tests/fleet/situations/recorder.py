@@ -37,8 +37,7 @@ class Recorder:
         self.fault = lambda link, sender, packet: True
         self._broker_port = broker_port
         self._ahead_ns = ahead or [0]  # of several recorders on one stage the same
-        clock = lambda: time.time_ns() + self._ahead_ns[0]  # noqa: E731
-        self._capture = _Capture(path, clock, shown_port)
+        self._capture = _Capture(path, lambda: time.time_ns() + self._ahead_ns[0], shown_port)
         self._links: list[Link] = []
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
@@ -107,7 +106,8 @@ class Recorder:
 class _Capture(Capture):
     # Shows the broker at a port of its own, and clients at others than those of the first one.
     def __init__(self, path, clock, shown_port):
-        super().__init__(path, clock)
+        super().__init__(path)
+        self.clock = clock
         self._shift = shown_port - SHOWN_PORT
 
     def write(self, frame):
