@@ -15,7 +15,6 @@ from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
-from tools.fleet.audit.wills import not_sent
 from tools.fleet.capture import files, link
 from tools.fleet.capture.frames import Tally
 from tools.fleet.decode.decoder import Decoder
@@ -198,8 +197,6 @@ def audit(events, exempt=()):
     messages = found["messages"]
     routed = routes(messages, found["subscriptions"], exempt, found["wills"])
     collected = readings(messages.filter(messages["envelope"].is_valid()))
-    missing = not_sent(found["wills"], found["subscriptions"], messages)
-    found["findings"] = _joined(found["findings"], missing)
     for name in ("violations", "findings"):
         found[name] = _joined(found[name], routed[name])
     found["losses"] = _joined(routed["losses"], collected["losses"])

@@ -27,6 +27,7 @@ from .rules import BREACHES, LOSSES
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost
+from .wills import not_sent
 
 # What `routes` reads of messages.
 COLUMNS = """
@@ -44,7 +45,7 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     hold the filters that can match.  `exempt` are filters of topics without order.
     """
     laid = _laid(messages, subscriptions, wills)
-    names, facts, published, delivered, pairs, expected, found = laid
+    names, facts, spans, published, delivered, pairs, expected, found = laid
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
@@ -59,7 +60,12 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
         "losses": _with_bridges(messages, lost_rows, losses),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
-        "findings": _findings(names, pairs, published, delivered, found, copies),
+        "findings": pa.concat_tables(
+            [
+                _findings(names, pairs, published, delivered, found, copies),
+                not_sent(names, facts, spans, wills).cast(schemas.FINDINGS),
+            ]
+        ),
     }
 
 
@@ -70,7 +76,7 @@ def _laid(messages, subscriptions, wills, is_group=False):
     pairs = Pairs(names, spans, delivered)
     expected = Expected(facts, names, spans, published, delivered, pairs, is_group)
     found = Matches(expected, delivered, pairs)
-    return names, facts, published, delivered, pairs, expected, found
+    return names, facts, spans, published, delivered, pairs, expected, found
 
 
 def _with_groups(losses, messages, subscriptions):
@@ -78,7 +84,7 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
+    names, facts, _, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()

@@ -162,6 +162,14 @@ def expanded(low, count):
     return entry, low[entry] + step
 
 
+def equal_ones(keys, others):
+    """-> (entry, place): for each of the `keys` the places of its equals among the others."""
+    order = np.argsort(others, kind="stable")
+    low = np.searchsorted(others, keys, "left", sorter=order)
+    entry, found = expanded(low, np.searchsorted(others, keys, "right", sorter=order) - low)
+    return entry, order[found]
+
+
 def _numbers(column, null=None):
     if column.null_count:
         column = pc.fill_null(column, null)

@@ -67,6 +67,7 @@ class Spans:
         self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
         self.is_ever_busy = np.diff(self._busy[0][1]) > 0
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
+        self.has_gaps = np.diff(self._gaps[0][1]) > 0
 
     def online(self, span, times):
         """How long (µs) the client had been connected before each time, in this session."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ..columns import whole
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, expanded, grouped
+from .rows import FAR, clients, dictionary, equal_ones, grouped
 
 UNKNOWN = -1  # server of a will
 
@@ -25,14 +25,14 @@ class Names:
         self.place, self.place_of_will = (
             one * len(self.topics) + other for one, other in ((site, self.topic), (of_will, topic))
         )
-        self.is_here = np.isin(self.site_asked, site)
+        self.is_here = np.isin(self.site_asked, np.append(site, of_will))
         ids = {n: _joined([one[n] for one in tables]) for n in ("client_id", "connection")}
         who, self.clients = clients(pa.table(ids))
         who += np.concatenate((site, self.site_asked, of_will)) * len(self.clients)
         cuts = np.cumsum([len(messages), len(subscriptions)])
         self.client, self.client_asked, self.client_of_will = np.split(who, cuts)
-        servers = [one["server"] for one in tables[:2]]
-        (self.server, self.server_asked), _ = _encode(servers)
+        servers, _ = _encode([one["server"] for one in tables])
+        self.server, self.server_asked, self.server_of_will = servers
         # Of a message by an alias that was given in missing bytes nobody knows the topic.
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.is_captured = numbers(messages, "packet_bytes") > 0
@@ -184,11 +184,8 @@ def _is_stored(names, spans, row, ts):
     width = int(max(spans.place.max(initial=0), names.place[row].max(initial=0))) + 1
     keys = names.client[row] * width + names.place[row]
     theirs = spans.client[spans.span] * width + spans.place
-    order = np.argsort(theirs, kind="stable")
-    low = np.searchsorted(theirs, keys, "left", sorter=order)
-    counts = np.searchsorted(theirs, keys, "right", sorter=order) - low
-    entry, found = expanded(low, counts)
-    span = spans.span[order[found]]
+    entry, found = equal_ones(keys, theirs)
+    span = spans.span[found]
     keeps = np.bincount(entry, spans.keeps_retain[span], len(row)) > 0
     when = ts[entry]
     here = (spans.begin[span] < when) & (when <= spans.end[span]) & ~spans.is_implied[span]
