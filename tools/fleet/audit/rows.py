@@ -155,19 +155,15 @@ def identities(site, client, connection):
     return pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
 
 
-def expanded(low, count):
-    """-> (entry, place): for each entry the `count` places from `low` on, one after the other."""
-    entry = np.repeat(np.arange(len(low)), count)
-    step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
-    return entry, low[entry] + step
-
-
 def equal_ones(keys, others):
-    """-> (entry, place): for each of the `keys` the places of its equals among the others."""
+    """-> (entry, place): for each of the `keys` the places of its equals among the others, one
+    after the other."""
     order = np.argsort(others, kind="stable")
-    low = np.searchsorted(others, keys, "left", sorter=order)
-    entry, found = expanded(low, np.searchsorted(others, keys, "right", sorter=order) - low)
-    return entry, order[found]
+    low, high = (np.searchsorted(others, keys, one, sorter=order) for one in ("left", "right"))
+    count = high - low
+    entry = np.repeat(np.arange(len(keys)), count)
+    step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
+    return entry, order[low[entry] + step]
 
 
 def _numbers(column, null=None):
