@@ -1,8 +1,13 @@
-"""Subscribers that were there before the capture: their deliveries tell what they get."""
+"""What subscribers get: those that were there before the capture, and filters with wildcards."""
 
+import random
+
+import pyarrow as pa
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, connected, lost_of
+from tools.fleet.audit.spans import matched, that_match
+from tools.fleet.mqtt import matches
 
 
 def _pass_on(publisher, subscribers, count, values=1000, skips=()):
@@ -88,3 +93,34 @@ def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is():
     subscribers[0].exchange(S2C, b"other", b"elsewhere", 17)
     _pass_on(publisher, subscribers, 15)
     assert _lost(capture) == []
+
+
+def _worlds():
+    # Filters with and without wildcards, and topics, of few names; in some worlds many topics.
+    rng = random.Random(1)
+    names = ["a", "b", "", "c", "a.*\n"]
+    for world in range(300):
+        many = 4 if world % 10 else 100
+        topics = ["/".join(rng.choices(names, k=rng.randint(1, 4))) for _ in range(many)]
+        levels = [rng.choices([*names, "+"], k=rng.randint(0, 3)) for _ in range(8)]
+        yield ["/".join([*some, rng.choice(["#", "+", "+/a"])]) for some in levels], topics
+
+
+def test_subscriptions_are_kept_whose_filters_match():
+    for patterns, topics in _worlds():
+        patterns = [*patterns, "$share/g/" + patterns[0], topics[0], "a$share/b"]
+        kept = that_match(pa.table({"filter": patterns}), sorted(set(topics)))[
+            "filter"
+        ].to_pylist()
+        plain = [one.removeprefix("$share/g/") for one in patterns]
+        found = [any(matches(one, topic) for topic in topics) for one in plain]
+        assert kept == [one for one, is_kept in zip(patterns, found, strict=True) if is_kept]
+
+
+def test_filters_are_told_all_topics_that_they_match():
+    for patterns, topics in _worlds():
+        topics = sorted(set(topics))
+        found = matched({*patterns, *topics}, topics)
+        for pattern in (*patterns, *topics):
+            wanted = [place for place, name in enumerate(topics) if matches(pattern, name)]
+            assert sorted(found[pattern]) == wanted, (pattern, topics)
