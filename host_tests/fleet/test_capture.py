@@ -18,7 +18,7 @@ from tools.fleet.report import collect
 
 _HELLO = packets.connect(level=4)
 _MESSAGE = packets.publish(b"a/b", b"payload")
-_BOTH = {"CONNECT": 1, "PUBLISH": 1}
+_BOTH, _TIMES = {"CONNECT": 1, "PUBLISH": 1}, [1_700_000_000.25, 1_700_000_001.25]
 
 
 def _frames(name):
@@ -49,8 +49,7 @@ def test_link_type_when_decoded_gives_the_packets_inside(name, tmp_path):
 def test_pcap_of_any_byte_order_and_resolution_gives_the_same_times(order, nano, tmp_path):
     link, frames = _frames("vlan")
     events, _ = _decode(link_frames.pcap(frames, link, order, nano), tmp_path)
-    times = [ts.timestamp() for ts in events["ts"].to_pylist()]
-    assert times == [1_700_000_000.25, 1_700_000_001.25]
+    assert [ts.timestamp() for ts in events["ts"].to_pylist()] == _TIMES
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -62,7 +61,7 @@ def test_pcapng_of_any_byte_order_and_resolution_gives_the_same_times(order, res
     data = link_frames.pcapng([(0, first), (1, second)], [link, other], order, resolution)
     events, tally = _decode(data, tmp_path)
     assert types(events) == _BOTH
-    assert [ts.timestamp() for ts in events["ts"].to_pylist()] == [1700000000.25, 1700000001.25]
+    assert [ts.timestamp() for ts in events["ts"].to_pylist()] == _TIMES
     assert not tally.errors
 
 
@@ -78,10 +77,11 @@ def test_pcapng_when_a_time_is_impossible_then_the_block_is_named_and_read(tmp_p
 
 def test_pcapng_of_several_sections_and_simple_packets_is_read_through(tmp_path):
     link, (first, second) = _frames("ethernet ipv4")
-    data = link_frames.pcapng([(0, first)], [link], "<") + link_frames.pcapng(
-        [second], [link], ">"
+    one, other = (
+        link_frames.pcapng([(0, first)], [link]),
+        link_frames.pcapng([second], [link], ">"),
     )
-    events, tally = _decode(data, tmp_path)
+    events, tally = _decode(one + other, tmp_path)
     assert types(events) == _BOTH
     assert not tally.errors
 
