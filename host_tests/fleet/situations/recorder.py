@@ -208,6 +208,14 @@ def packet_id(packet):
     return packets.u16(packets.read_id(packet))
 
 
+def _properties(kind, values):
+    found = Properties(kind)
+    for name, value in values.items():
+        if value is not None:
+            setattr(found, name, value)
+    return found
+
+
 class Client:
     """A paho client that waits for each answer.  Options: see `__init__`."""
 
@@ -238,15 +246,9 @@ class Client:
         self._recorder, self._port = recorder, port or recorder.port
         self.name, self.level = name, level
         self._keep_alive_s, self._clean = keep_alive_s, clean
-        self._properties = None
-        if level == 5:
-            self._properties = Properties(PacketTypes.CONNECT)
-            if expiry_s is not None:
-                self._properties.SessionExpiryInterval = expiry_s
-            if packet_bytes_max is not None:
-                self._properties.MaximumPacketSize = packet_bytes_max
-            if receive_max is not None:
-                self._properties.ReceiveMaximum = receive_max
+        said = {"SessionExpiryInterval": expiry_s, "MaximumPacketSize": packet_bytes_max}
+        said["ReceiveMaximum"] = receive_max
+        self._properties = _properties(PacketTypes.CONNECT, said) if level == 5 else None
         if will:
             self.paho.will_set(*will)
         if user:
@@ -309,12 +311,8 @@ class Client:
 
     def publish_nowait(self, topic, payload, qos=1, retain=False, **properties):
         """Publish without waiting for anything."""
-        more = {}
-        if properties:
-            more["properties"] = Properties(PacketTypes.PUBLISH)
-            for name, value in properties.items():
-                setattr(more["properties"], name, value)
-        return self.paho.publish(topic, payload, qos, retain, **more)
+        said = _properties(PacketTypes.PUBLISH, properties) if properties else None
+        return self.paho.publish(topic, payload, qos, retain, said)
 
     def wait(self, count):
         """Wait for that many messages in all."""
