@@ -2,16 +2,18 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, Talk, lost_of
+from host_tests.fleet.captures import C2S, S2C, Talk, connected, lost_of
 
 _FILTER = b"$share/backend/t/#"
 
 
-def _group(capture, count, clean=True):
+def _group(count, clean=True):
+    """-> (`Capture`, a publisher, the members of a group)"""
+    capture, publisher = connected(b"pub")
     members = [capture.connection(b"member%d" % n, clean=clean) for n in range(count)]
     for member in members:
         member.subscribe(_FILTER, 1)
-    return members
+    return capture, publisher, members
 
 
 def _pass_on(publisher, members, payloads, lost=()):
@@ -40,8 +42,7 @@ def _losses(capture):
     [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5, [b"30", b"31", b"30", b"30"] * 5],
 )
 def test_message_that_no_member_got_is_told_and_nothing_else(payloads, lost):
-    capture = Capture()
-    publisher, members = capture.connection(b"pub"), _group(capture, 3)
+    capture, publisher, members = _group(3)
     _pass_on(publisher, members, payloads, lost)
     _wait(members)
     told = [(_FILTER.decode(), "pub", "not_delivered", "likely", number + 1) for number in lost]
@@ -50,8 +51,7 @@ def test_message_that_no_member_got_is_told_and_nothing_else(payloads, lost):
 
 @pytest.mark.parametrize("end", [Talk.bye, Talk.reset])
 def test_member_that_is_gone_may_have_a_message_waiting(end):
-    capture = Capture()
-    publisher, members = capture.connection(b"pub"), _group(capture, 2, clean=False)
+    capture, publisher, members = _group(2, clean=False)
     _pass_on(publisher, members, [b"%d of 4" % n for n in range(4)])
     end(members[1])
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
@@ -60,8 +60,7 @@ def test_member_that_is_gone_may_have_a_message_waiting(end):
 
 
 def test_member_that_acknowledges_nothing_may_have_messages_waiting():
-    capture = Capture()
-    publisher, members = capture.connection(b"pub"), _group(capture, 2)
+    capture, publisher, members = _group(2)
     publisher.exchange(C2S, b"t/1", b"first", 99)
     members[1].publish(S2C, b"t/1", b"first", 1, 99)
     _pass_on(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
@@ -70,8 +69,7 @@ def test_member_that_acknowledges_nothing_may_have_messages_waiting():
 
 
 def test_clients_in_several_groups_are_members_of_each():
-    capture = Capture()
-    publisher, members = capture.connection(b"pub"), _group(capture, 2)
+    capture, publisher, members = _group(2)
     for packet_id, name in ((2, b"$share/other/t/#"), (3, b"$share/third/t/#")):
         members[packet_id % 2].subscribe(name, 1, packet_id)
     for number in range(1, 10):

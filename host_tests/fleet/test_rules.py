@@ -130,8 +130,9 @@ def test_what_the_client_sends_behind_its_disconnect_is_named():
     assert _broken(capture) == [("311-3.14.4-2", "client", 7, "proved")]
 
 
-def _resumed(capture, side, level, begin):
+def _resumed(side, level, begin):
     """A message that a break leaves open, and a second connection of the session."""
+    capture = Capture()
     for number in range(2):
         said = ({"session_expiry": 1000}, {}) if level == 5 else ()
         talk = capture.connection(b"dev", level, clean=False, present=number, said=said)
@@ -139,7 +140,7 @@ def _resumed(capture, side, level, begin):
             begin(talk, side)
             talk.reset()
             capture.now += 1_000_000
-    return talk
+    return capture, talk
 
 
 def _open_at_qos_1(talk, side):
@@ -173,8 +174,7 @@ _OPEN = [_open_at_qos_1, _open_at_qos_2, _open_at_pubrel]
 @pytest.mark.parametrize("begin", [*_OPEN, _answered_behind])
 def test_message_that_a_kept_session_does_not_send_again_is_named(begin, side, level):
     """MQTT-4.4.0-1: likely, as a third connection that was not captured may explain it."""
-    capture = Capture()
-    talk = _resumed(capture, side, level, begin)
+    capture, talk = _resumed(side, level, begin)
     _message(talk, side, 8, after_ms=6000)
     by = ("client", "broker")[side]
     assert _broken(capture) == [("MQTT-4.4.0-1", by, 7, "likely")]
@@ -211,8 +211,8 @@ def _two_open(talk, side):
 def test_what_takes_two_connections_of_a_session_is_only_likely(requirement, begin, then):
     """31-2.1-DUP MQTT-4.3.2-4 MQTT-4.3.3-6 MQTT-4.6.0-1: in between the message may have been
     answered, and another one of equal value have got its packet id."""
-    capture = Capture()
-    then(_resumed(capture, C2S, 4, begin), C2S)
+    capture, talk = _resumed(C2S, 4, begin)
+    then(talk, C2S)
     assert [one[::3] for one in _broken(capture)] == [(requirement, "likely")]
     capture, talk = connected(b"dev")
     begin(talk, C2S)
@@ -227,8 +227,7 @@ def test_what_takes_two_connections_of_a_session_is_only_likely(requirement, beg
 )
 def test_message_that_is_sent_again_with_another_packet_id_is_called_so(payload, dup, text):
     """As RabbitMQ does it: an operator should not look for a loss."""
-    capture = Capture()
-    talk = _resumed(capture, S2C, 4, _open_at_qos_1)
+    capture, talk = _resumed(S2C, 4, _open_at_qos_1)
     talk.publish(S2C, b"t", payload, 1, 1, dup)
     talk.ack(C2S, _PUBACK, 1)
     _message(talk, S2C, 2, after_ms=6000)
@@ -254,8 +253,7 @@ def test_pubrel_with_dup_may_be_of_level_3_where_connect_is_missing():
 @pytest.mark.parametrize("side", [C2S, S2C])
 @pytest.mark.parametrize("begin", _OPEN)
 def test_message_that_is_sent_again_breaks_nothing(begin, side, level):
-    capture = Capture()
-    talk = _resumed(capture, side, level, begin)
+    capture, talk = _resumed(side, level, begin)
     if begin is _open_at_pubrel:
         talk.ack(side, _PUBREL, 7)
         talk.ack(1 - side, _PUBCOMP, 7)
@@ -284,16 +282,15 @@ def _expiring(talk, side):
     ],
 )
 def test_message_that_need_not_be_sent_again_breaks_nothing(side, level, begin, after_ms):
-    capture = Capture()
-    _message(_resumed(capture, side, level, begin), side, 8, after_ms=after_ms)
+    capture, talk = _resumed(side, level, begin)
+    _message(talk, side, 8, after_ms=after_ms)
     assert _broken(capture) == []
 
 
 @pytest.mark.parametrize("level", [3, 4])
 def test_id_used_again_on_a_new_connection_is_likely(level):
     """MQTT-4.3.2-1: the session may be new, or the answer have come where nothing was seen."""
-    capture = Capture()
-    talk = _resumed(capture, S2C, level, _answered_behind)
+    capture, talk = _resumed(S2C, level, _answered_behind)
     talk.publish(S2C, b"t", b"another", 1, 7)
     assert _broken(capture) == [("MQTT-4.3.2-1", "broker", 7, "likely")]
 
@@ -301,8 +298,7 @@ def test_id_used_again_on_a_new_connection_is_likely(level):
 @pytest.mark.parametrize(("is_answered", "sure"), [(True, "proved"), (False, "likely")])
 def test_id_used_again_where_the_message_was_sent_last_is_told(is_answered, sure):
     """MQTT-4.3.2-1: what is missing at the very end of a stream nobody can notice."""
-    capture = Capture()
-    talk = _resumed(capture, S2C, 4, _open_at_qos_1)
+    capture, talk = _resumed(S2C, 4, _open_at_qos_1)
     talk.publish(S2C, b"t", b"7", 1, 7, 1)
     if is_answered:
         talk.send(C2S, packets.pingreq())

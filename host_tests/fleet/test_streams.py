@@ -179,8 +179,7 @@ def test_port_used_again_is_a_new_connection(isn):
     two = capture.middle(b"first", port=45_000, isn=isn)
     two.segment(C2S, b"", tcp.SYN)
     two.send(C2S, packets.connect(b"second", level=4))
-    events = capture.events()
-    names = dict(rows(events, "connection", "client_id"))
+    names = dict(rows(capture.events(), "connection", "client_id"))
     assert sorted(names.values()) == ["first", "second"]
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, routed, rows
+from host_tests.fleet.captures import C2S, S2C, connected, lost_of, routed, rows
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -32,27 +32,27 @@ def _take(subscriber, values, but=(), after_ms=150):
             _exchange(subscriber, S2C, value, number, after_ms)
 
 
-def _subscribed(capture, **more):
+def _subscribed(**more):
     """A publisher, and a session that is kept, whose client is away."""
-    publisher = capture.connection(b"pub", **more)
+    capture, publisher = connected(b"pub", **more)
     before = capture.connection(b"sub", clean=False)
     before.subscribe(b"#", 1)
     before.bye()
-    return publisher
+    return capture, publisher
 
 
 def _back(capture):
     return capture.connection(b"sub", clean=False, present=True)
 
 
-def _returned(capture, values, pause_ms=1):
+def _returned(values, pause_ms=1):
     """Of a session that is kept the client, and what was published while it was away."""
-    publisher = _subscribed(capture, keep_alive_s=600)
+    capture, publisher = _subscribed(keep_alive_s=600)
     capture.now += 60_000_000
     for number, value in enumerate(values, 1):
         _exchange(publisher, C2S, value, number, pause_ms)
     capture.now += 60_000_000
-    return publisher, _back(capture)
+    return capture, publisher, _back(capture)
 
 
 _NUMBERED = [b"%d" % number for number in range(1, 61)]
@@ -60,8 +60,7 @@ _NUMBERED = [b"%d" % number for number in range(1, 61)]
 
 @pytest.mark.parametrize("ends", ["capture", "session"])
 def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends):
-    capture = Capture()
-    _, subscriber = _returned(capture, _NUMBERED)
+    capture, _, subscriber = _returned(_NUMBERED)
     _take(subscriber, _NUMBERED[:40])
     if ends == "session":
         subscriber.bye()
@@ -71,8 +70,7 @@ def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends
 
 def test_what_did_not_come_when_the_queue_was_empty_is_lost():
     """Ten quiet seconds: nothing else waits."""
-    capture = Capture()
-    _, subscriber = _returned(capture, _NUMBERED)
+    capture, _, subscriber = _returned(_NUMBERED)
     _take(subscriber, _NUMBERED[:40])
     subscriber.ping(10_000)
     assert _losses(capture) == [("not_delivered", "likely")] * 20
@@ -80,8 +78,7 @@ def test_what_did_not_come_when_the_queue_was_empty_is_lost():
 
 def test_what_overtakes_a_queue_does_not_show_what_was_passed_over():
     """As Mosquitto does it: what is published while there is room is sent at once."""
-    capture = Capture()
-    publisher, subscriber = _returned(capture, _NUMBERED)
+    capture, publisher, subscriber = _returned(_NUMBERED)
     _take(subscriber, _NUMBERED[:30])
     _pass(publisher, subscriber, b"at once", 99)
     _take(subscriber, _NUMBERED[:40], but=range(1, 31))
@@ -101,8 +98,7 @@ def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_mis
 
 def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it():
     """Again and again, on a topic of its own or not: what waits was published between."""
-    capture = Capture()
-    publisher, subscriber = _returned(capture, _NUMBERED[:40])
+    capture, publisher, subscriber = _returned(_NUMBERED[:40])
     for place in range(1, 31):
         _exchange(subscriber, S2C, b"%d" % place, place, after_ms=150)
         if place % 5 == 0:
@@ -121,8 +117,8 @@ def _plain(seed, count):
 @pytest.mark.parametrize("stays", [True, False])
 def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays):
     """The client still takes them when the capture ends, or hangs behind the last ones."""
-    capture, values = Capture(), _plain(seed, 60)
-    _, subscriber = _returned(capture, values, 400)
+    values = _plain(seed, 60)
+    capture, _, subscriber = _returned(values, 400)
     _take(subscriber, values[:25])
     if not stays:
         for number in (26, 27):
@@ -133,9 +129,8 @@ def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays):
 
 
 def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place():
-    capture = Capture()
     values = [b"%d" % number for number in (1, 2, 3, 4) * 5 + (5, 1, 2, 3, 4) + (1, 2, 3, 4) * 9]
-    _, subscriber = _returned(capture, values, 400)
+    capture, _, subscriber = _returned(values, 400)
     _take(subscriber, values[:40], but=[23])
     losses = lost_of(capture.audit(), "sure")
     assert [number for sure, number in losses if sure != "not_knowable"] == [23]
@@ -157,8 +152,7 @@ def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed):
 @pytest.mark.parametrize("expiries", [(3, None), (None, 3)])
 def test_of_equal_values_the_one_that_was_too_old_did_not_come(expiries):
     """The subscriber was away for a minute, and one of them was good for three seconds."""
-    capture = Capture()
-    publisher = _subscribed(capture, level=5)
+    capture, publisher = _subscribed(level=5)
     for number, expiry_s in enumerate(expiries, 1):
         _exchange(publisher, C2S, b"30", number, **_expiry(expiry_s))
     capture.now += 60_000_000
@@ -175,8 +169,7 @@ def _expiry(seconds):
 
 
 def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is():
-    capture = Capture()
-    _, subscriber = _returned(capture, _NUMBERED)
+    capture, _, subscriber = _returned(_NUMBERED)
     _take(subscriber, _NUMBERED[:40], but=[20])
     found = _losses(capture)
     # While it was away it may have been connected where nothing was captured.
@@ -283,8 +276,7 @@ def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost):
 @pytest.mark.parametrize(("asks", "lost"), [(False, 0), (True, 1)])
 def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost):
     """Some brokers leave the flag on; from the store it comes behind a SUBSCRIBE alone."""
-    capture = Capture()
-    publisher = _subscribed(capture, keep_alive_s=600)
+    capture, publisher = _subscribed(keep_alive_s=600)
     publisher.exchange(C2S, b"t", b"1", 1, retain=1, after_ms=10_000)
     subscriber = _back(capture)
     if asks:

@@ -109,8 +109,7 @@ def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on():
         frame = _frame(rng, 2, True, packet, C2S)
         talk.segment(C2S, frame[100:] if number == 1 else frame)
         talk.segment(S2C, _frame(rng, 2, True, packets.puback(number), S2C))
-    events = capture.events()
-    assert types(events) == {"PUBLISH": 4, "PUBACK": 5}
+    assert types(capture.events()) == {"PUBLISH": 4, "PUBACK": 5}
 
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
@@ -157,8 +156,9 @@ def test_compressed_frames_are_said_where_they_begin():
     talk.segment(C2S, packed)
     since = capture.now
     talk.segment(C2S, packed[:9], after_ms=1000)
-    events = capture.events()
-    found = {one: more for one, *more in rows(events, "packet_type", "payload_bytes", "ts")}
+    found = {
+        one: more for one, *more in rows(capture.events(), "packet_type", "payload_bytes", "ts")
+    }
     assert sorted(found) == ["CONNECT", "NOT_MQTT", "TCP_OPEN"]
     size, moment = found["NOT_MQTT"]
     assert (size, int(moment.timestamp() * 1_000_000 + 0.5)) == (len(packed) + 9, since)
@@ -169,8 +169,7 @@ def test_plain_http_is_said_to_be_no_mqtt():
     talk.open()
     talk.segment(C2S, b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
     talk.segment(S2C, b"HTTP/1.1 404 Not Found\r\n\r\n")
-    events = capture.events()
-    assert sorted(kind for _, kind, _ in _kinds(events)) == ["NOT_MQTT", "NOT_MQTT"]
+    assert sorted(kind for _, kind, _ in _kinds(capture.events())) == ["NOT_MQTT", "NOT_MQTT"]
 
 
 def _record(kind, payload):
@@ -221,6 +220,5 @@ def test_unsuback_of_level_5_shows_its_codes(level, codes, wanted):
     capture, talk = connected(level=level)
     body = b"\x00\x07" + (b"\x00" + codes if level == 5 else b"")
     talk.send(S2C, b"\xb0" + bytes((len(body),)) + body)
-    events = capture.events()
-    found = dict(rows(events, "packet_type", "detail"))
+    found = dict(rows(capture.events(), "packet_type", "detail"))
     assert found["UNSUBACK"] == wanted
