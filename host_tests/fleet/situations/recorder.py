@@ -16,6 +16,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from host_tests.patience import until
 from host_tests.standin import packets
 from tools.demo.tap import BROKER, CLIENT, Capture
 
@@ -75,13 +76,9 @@ class Recorder:
         for link in self._links:
             link.is_unplugged |= link.name == name
 
-    def wait_until_closed(self) -> None:
-        """Wait until no connection is open."""
-        self.wait_until_closed_but(None)
-
-    def wait_until_closed_but(self, name: bytes | None) -> None:
-        """The same, but for those of one client."""
-        _until(lambda: not any(link.is_open and link.name != name for link in self._links))
+    def wait_until_closed(self, but: bytes | None = None) -> None:
+        """Wait until no connection is open, but for those of one client."""
+        until(lambda: not any(link.is_open and link.name != but for link in self._links))
 
     def _accept(self) -> None:
         while True:
@@ -316,7 +313,7 @@ class Client:
 
     def wait(self, count):
         """Wait for that many messages in all."""
-        _until(lambda: len(self.messages) >= count)
+        until(lambda: len(self.messages) >= count)
 
     def disconnect(self):
         """Say goodbye, and give the broker time to read it: what it still sends to a client
@@ -328,11 +325,3 @@ class Client:
     def _wait(self, name):
         if not self._events[name].wait(_WAIT_S):
             raise TimeoutError("no answer to %s" % name)
-
-
-def _until(is_done):
-    end = time.monotonic() + _WAIT_S
-    while not is_done():
-        if time.monotonic() > end:
-            raise TimeoutError("what was waited for did not come")
-        time.sleep(0.01)

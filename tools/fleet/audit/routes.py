@@ -84,7 +84,9 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, _, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
+    names, facts, _, published, _, pairs, expected, found = _laid(
+        both[0], both[1], _NO_WILLS, True
+    )
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()

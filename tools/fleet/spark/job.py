@@ -154,7 +154,7 @@ def _ranges(source, is_cut, range_bytes):
         cuts = files.ranges(source.path, range_bytes)
     except OSError:  # who reads it says why
         cuts = [(0, None, ())]
-    return [Range([source], *cut, first) for cut in cuts]
+    return [Range([source], begin, end, known, first) for begin, end, known in cuts]
 
 
 def count_buckets(sources, cores):
