@@ -16,9 +16,6 @@ from ..columns import FAR, SET_US, begins, factorized, marked, over, ranked, who
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 _NARROW = 1 << 31
 
-# What `judge` reads of `packets`.
-COLUMNS = [field.name for field in schemas.EVENTS]
-
 
 class Rows:
     """Columns of a table of `schemas.EVENTS`; one entry for each row, sorted.
