@@ -138,7 +138,8 @@ class Dialogue:
         self.client.on_message = self.keep
 
     def keep(self, message):
-        """The handler: note what came."""
+        """The handler: note what came, which is new bytes."""
+        assert type(message.topic) is type(message.payload) is bytes
         self.messages.append(
             (message.topic, message.payload, message.qos, message.retain, message.dup)
         )

@@ -9,7 +9,7 @@ import errno
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.dialogue import Dialogue, NoMemory, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
 from host_tests.standin.store import KeepingStore
@@ -29,6 +29,10 @@ _STREAM = {
 # Words of `with`.
 _BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio", "locked")
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
+
+
+def _by_kind(packets):
+    return [one for kind in range(16) for one in packets if one[0] >> 4 == kind]
 
 
 class Robust(robust.MQTTClient):
@@ -68,7 +72,7 @@ class Player:
             if str(self.level) not in levels:
                 return
         action, wanted = step, ""
-        if not step.startswith(("on_", "callback")):  # what a hook does has its own results
+        if not step.startswith(("on_", "before_", "callback")):  # what a hook does has its own results
             action, _, wanted = step.partition(" -> ")
         if step.startswith("with") and wanted:
             return self._expect(lambda: self._begin(action), wanted)
@@ -253,16 +257,16 @@ class Player:
         setattr(owner, name.split(".")[-1], value_of(value))
 
     def do_c(self, text):
-        is_free = text.endswith(" in any order")
+        is_mixed = text.endswith(" mixed")
         sent = self.d.take_packets()
         wanted = []
-        for words in self._items(text[:-13] if is_free else text):
+        for words in self._items(text[:-6] if is_mixed else text):
             one = self._packet([word for word in words if word != "dup?"])
             # "dup?": the standard leaves it to the client.
             marked = bytes((one[0] | 8,)) + one[1:]
             wanted.append(marked if "dup?" in words and marked in sent else one)
-        if is_free:
-            sent, wanted = sorted(sent), sorted(wanted)
+        if is_mixed:
+            sent, wanted = _by_kind(sent), _by_kind(wanted)
         assert b"".join(sent) == b"".join(wanted), "sent %r\nexpected %r" % (sent, wanted)
 
     def do_b(self, text):
@@ -322,6 +326,22 @@ class Player:
 
     def do_refuse(self, text):
         self.message.refuse(value_of(text))
+
+    def do_copy(self, text):
+        """-> how many bytes of a part of the message a buffer of dots took, and the buffer."""
+        name, *which, size = text.split()
+        buf = bytearray(b"." * int(size))
+        return [getattr(self.message, name + "_into")(*map(int, which), buf), bytes(buf)]
+
+    def do_no_memory(self, text):
+        """The library gets no buffer of so many bytes, or more, in this step."""
+        least, _, step = text.partition(": ")
+        with NoMemory(int(least)):
+            return self._do(step)
+
+    def do_before_put(self, text):
+        """What the store does first when a message is put into it."""
+        self.store.before_put = self._hook(text, lambda: None)
 
     def do_raise(self, name):
         raise eval(name)("of the script")

@@ -19,12 +19,12 @@ class Script:
         self.lines = []
 
     def play(self, level):
-        """Play it at this level, once for each row of its `for`."""
+        """Play it at this level, once for each row of its `for`, of several: for all pairs."""
         speak(level)
         lines = self.lines
-        rows = [{}]
-        if lines[0][1].startswith("for "):
-            rows = _rows(lines[0][1])
+        rows = [[]]
+        while lines[0][1].startswith("for "):
+            rows = [later + row for row in rows for later in _rows(lines[0][1])]
             lines = lines[1:]
         text = "\n".join([line for _, line in lines])
         hears_drops = "dropped " in text.replace("stats.dropped", "")
@@ -50,11 +50,12 @@ def _rows(line):
     found = []
     for row in rows.split("; " if "; " in rows else ", "):
         found += counted(row) if row.replace("..", "", 1).isdigit() else [row]
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in found]
+    lacking = [""] * len(names)
+    return [list(zip(names, row.split(None, len(names) - 1) + lacking)) for row in found]
 
 
 def _filled(line, row):
-    for name, text in row.items():
+    for name, text in row:
         line = line.replace("{%s}" % name, text)
     return line
 

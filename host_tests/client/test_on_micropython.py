@@ -14,7 +14,7 @@ from tools.micropython import choose
 DIALOGUES = FOLDER / "dialogues"
 FILES = sorted([*DIALOGUES.rglob("test_*.py"), *DIALOGUES.rglob("*.txt")])
 # These look at what the library keeps to itself, which has other names on a board.
-INSIDE = {"test_codec", "test_matching", "test_properties"}
+INSIDE = {"test_properties"}
 MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[4]"}
 
 

@@ -40,17 +40,16 @@ def _as_if_granted(granted):
     return wrong
 
 
-def _play_refused_subscribe():
-    for script in read_scripts(FOLDER / "dialogues" / "connection" / "errors.txt"):
-        if script.name == "subscribe_that_is_refused_raises_and_is_not_remembered":
-            return script.play(4)
-    raise LookupError("no such script")
+def script(file, name):
+    """-> what plays the script of this name at level 4."""
+    (found,) = [one for one in read_scripts(FOLDER / "dialogues" / file) if one.name == name]
+    return lambda: found.play(4)
 
 
 MISTAKES = {
     "list as payload": (
         umqtt31, "as_bytes", _bytes_of_anything,
-        test_computed.test_payload_of_another_type_is_a_type_error_that_names_msg,
+        script("sending/publish.txt", "message_of_another_type_is_a_type_error_that_names_it"),
     ),
     "half of an array": (
         umqtt31, "as_bytes", _items_for_bytes,
@@ -58,7 +57,7 @@ MISTAKES = {
     ),
     "refused and as if granted": (
         MQTTClient, "_granted", _as_if_granted,
-        _play_refused_subscribe,
+        script("connection/errors.txt", "subscribe_that_is_refused_raises_and_is_not_remembered"),
     ),
 }  # fmt: skip
 

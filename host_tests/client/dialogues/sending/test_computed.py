@@ -37,35 +37,6 @@ def test_first_id_with_a_journal_when_opened_again_then_follows_the_last():
     assert again == last % 65535 + 1
 
 
-def test_ordered_second_task_inside_publish_gets_a_clear_error():
-    """SIB-SINGLE, SIB-ENFORCE: a second publish() begins while the first is inside."""
-    store = KeepingStore()
-    d = Dialogue(ordered=True, store=store)
-    errors = []
-
-    def second_task():
-        store.before_put = None
-        errors.append(error_of(d.publish, b"second"))
-
-    store.before_put = second_task
-    assert d.publish(b"first") == 1
-    assert errors[0].code == BUSY
-    assert str(errors[0]) == "ordered: publish() from one task at a time"
-    d.c2b(publish(b"t", b"first", 1, 1))
-    d.b2c(puback(1))
-    d.publish(b"third")
-    d.c2b(publish(b"t", b"third", 1, 2))
-
-
-def test_c2b_every_kind_of_bytes_and_str_is_taken():
-    """31-2.5-UTF8: a str goes out as UTF-8, its length counted in bytes."""
-    d = Dialogue()
-    for topic in (b"t\xc3\xa9", bytearray(b"t\xc3\xa9"), memoryview(b"t\xc3\xa9"), "té"):
-        for payload in (b"\xc2\xb0C", bytearray(b"\xc2\xb0C"), memoryview(b"\xc2\xb0C"), "°C"):
-            d.client.publish(topic, payload)
-            d.c2b(publish(b"t\xc3\xa9", b"\xc2\xb0C"))
-
-
 def test_c2b_each_packet_is_one_write():
     """Pieces would wait for one another's acknowledgement (Nagle, delayed ACK)."""
     d = Dialogue()
@@ -77,19 +48,6 @@ def test_c2b_each_packet_is_one_write():
     d.b2c(pubrec(2))
     more = 1 if d.level == 5 else 0
     assert d.stream.writes == [105 + more, 107 + more, 107 + more, 4]
-
-
-def test_payload_of_another_type_is_a_type_error_that_names_msg():
-    d = Dialogue()
-    for topic in (None, 5):
-        for qos in (0, 1):
-            refuses(TypeError, "topic", d.client.publish, topic, b"x", False, qos)
-    for bad in ([1, 2], {1: 2}, {1, 2}, (1, 2), 5, 1.5, None, object(), len):
-        for qos in (0, 1, 2):
-            refuses(TypeError, "msg", d.publish, bad, qos)
-    d.c2b()
-    assert d.client.inflight == d.client.queued == 0
-    assert d.publish() == 1
 
 
 # Its length counts elements, so it must not go out as that many bytes.
@@ -109,22 +67,6 @@ def test_payload_of_wide_elements_goes_out_whole_or_not_at_all():
                     d.c2b()
                 else:
                     d.c2b(publish(b"t", bytes(payload), qos, qos))
-
-
-def test_payload_of_single_bytes_goes_out_as_it_is():
-    text = type("Text", (str,), {})("xyz")  # as of an enum.StrEnum
-    for payload in (bytearray(b"xyz"), memoryview(b"xyz"), array.array("B", b"xyz"), "xyz", text):
-        d = Dialogue()
-        d.publish(payload, 0)
-        d.c2b(publish(b"t", b"xyz"))
-
-
-# The same for the long way, behind a queue.
-def test_payload_of_another_type_while_offline_is_refused_and_nothing_is_kept():
-    d = Dialogue(is_connected=False, buffer_size=1024)
-    for bad in ([0] * 300, {1: 2}, {1, 2}, None, 7):
-        refuses(TypeError, "msg", d.publish, bad, 1)
-    assert d.client.queued == 0
 
 
 def test_c2b_message_that_waits_for_room_behind_the_oldest_makes_no_poll_due():
@@ -152,18 +94,6 @@ def test_c2b_message_that_waits_for_room_behind_the_oldest_makes_no_poll_due():
 def poll_often(d, count=400):
     for _ in range(count):
         d.client.poll()
-
-
-# MQTT-4.6.0-2: however many answers are owed and however few bytes the stream takes.
-def test_c2b_answers_when_stream_takes_a_few_bytes_then_none_is_overwritten():
-    for count in (7, 8, 9, 10, 17, 40):
-        for write_most in (1, 2, 3, 4, 5, 31, 33):
-            d = Dialogue()
-            d.stream.write_most = write_most
-            d.stream.feed(*[publish(b"t", b"x", 1, k) for k in range(1, count + 1)])
-            poll_often(d)
-            d.c2b(*[puback(k) for k in range(1, count + 1)])
-            assert len(d.messages) == count
 
 
 # MQTT-4.6.0-4: TLS keeps what it had no room for, and takes the next write for the same bytes:
