@@ -72,7 +72,7 @@ class Player:
             if str(self.level) not in levels:
                 return
         action, wanted = step, ""
-        if not step.startswith(("on_", "before_", "callback")):  # what a hook does has its own results
+        if not step.startswith(("on_", "callback")):  # what a hook does has its own results
             action, _, wanted = step.partition(" -> ")
         if step.startswith("with") and wanted:
             return self._expect(lambda: self._begin(action), wanted)
@@ -339,7 +339,7 @@ class Player:
         with NoMemory(int(least)):
             return self._do(step)
 
-    def do_before_put(self, text):
+    def do_on_put(self, text):
         """What the store does first when a message is put into it."""
         self.store.before_put = self._hook(text, lambda: None)
 

@@ -1,12 +1,11 @@
-"""What the scripts of sending cannot say: ids at random, types, streams of every width."""
+"""What the scripts of sending cannot say: ids at random, sizes of writes, numbers to work out."""
 
 import array
 
-from host_tests.client.dialogue import Dialogue, error_of, refuses
+from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import pingresp, puback, pubcomp, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-from umqtt31 import BUSY
 
 # What level 5 does in their place is in `level_5/`.
 BELOW_5 = ("test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",)
