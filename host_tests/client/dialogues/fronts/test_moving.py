@@ -4,7 +4,7 @@ import sys
 from errno import EINPROGRESS
 
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, NoMemory, code_of, error_of, refuses
+from host_tests.client.dialogue import Dialogue, code_of, error_of
 from host_tests.client.player import Robust
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from host_tests.standin.stream import ScriptedStream
@@ -61,52 +61,6 @@ def test_c2b_publish_takes_as_long_as_a_slow_socket_that_goes_on():
     d.c2b(publish(b"t", b"0123456789"))
 
 
-def test_c2b_message_larger_than_all_memory_goes_out_from_where_it_is():
-    """C: PUBLISH of 900 bytes, where there is no memory for a copy."""
-    d = program()
-    large = b"large" * 180
-    with NoMemory(64):
-        d.client.publish(b"t", large)
-        d.stream.answer(publish(b"t", large, 1, 1), puback(1))
-        d.c2b(publish(b"t", large))
-        d.client.publish(b"t", large, qos=1)
-    d.client.publish(b"t", b"last")
-    d.c2b(publish(b"t", b"last"))
-
-
-def error_of_any(call):
-    """-> the error of one of the next calls."""
-    while True:
-        try:
-            call()
-        except OSError as error:
-            return error
-
-
-def test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised():
-    """B: PUBLISH of 200,000 bytes where there is no memory for it, PUBLISH small."""
-    d = program()
-    d.stream.feed(publish(b"t", bytes(200000), 1, 5), publish(b"t", b"x"))
-    with NoMemory(1000):
-        error = error_of_any(d.client.check_msg)
-    assert error.code == TOO_LARGE
-    d.c2b(puback(5))
-    d.client.check_msg()
-    assert [message[1] for message in d.messages] == [b"x"]
-
-
-def test_message_for_which_there_is_no_memory_when_it_comes_then_raises_on_the_same_connection():
-    """umqtt.robust: PUBLISH 5 is acknowledged and lost: nobody may overlook it."""
-    for name in ("wait_msg", "check_msg"):
-        d = program(Robust)
-        d.stream.feed(publish(b"t", bytes(900), 1, 5))
-        with NoMemory(1):
-            error = error_of_any(getattr(d.client, name))
-        assert error.code == TOO_LARGE
-        d.c2b(puback(5))
-        assert not d.client.told and not d.stream.is_closed
-
-
 def test_sock_is_the_stream_of_the_connection():
     """None before the first one; the same until the next one, and always to be closed."""
     d = Dialogue(is_connected=False, front=MQTTClient)
@@ -130,37 +84,6 @@ def test_sock_is_the_stream_of_the_connection():
     d.stream.feed(b"")
     error_of(client.check_msg)
     client.sock.close()  # asked for when it is lost
-
-
-def test_port_may_be_text_and_keep_alive_none_or_false():
-    """As files of settings have them, and calls that leave keep alive out."""
-    assert MQTTClient(b"dev", "broker", "1884").port == 1884
-    for keepalive in (None, False):
-        client = MQTTClient(b"dev", "broker", keepalive=keepalive)
-        for _ in range(2):
-            assert_connects(client, 2, 0)
-            client.keepalive = keepalive
-            client.port = "1884"
-        stream = ScriptedStream()
-        stream.feed(wire.connack(3))
-        assert "broker port 1884" in str(error_of(client.connect, stream=stream))
-
-
-def test_wrong_types_are_named():
-    d = program()
-    for call, name in (
-        (lambda: d.client.publish(b"t", 5), "msg"),
-        (lambda: d.client.publish(7, b"x"), "topic"),
-        (lambda: d.client.publish(b"t", None, qos=1), "msg"),
-        (lambda: d.client.publish(b"t", {"a": 1}), "msg"),
-        (lambda: d.client.subscribe(5), "topic"),
-        (lambda: d.client.set_last_will(b"t", 5), "msg"),
-        (lambda: MQTTClient(5, "broker"), "client_id"),
-        (lambda: MQTTClient("dev", "broker", None), "port"),
-        (lambda: MQTTClient("dev", "broker", "mqtt"), "port"),
-    ):
-        refuses(TypeError, name, call)
-    d.c2b()
 
 
 def test_exception_raised_by_a_program_takes_what_it_gives():
@@ -256,37 +179,10 @@ def assert_connects(client, flags, *fields, level=4):
     assert stream.has_answered()
 
 
-def test_callback_with_four_arguments_is_called_from_on_message():
-    """simple2: f(topic, msg, retained, duplicate)."""
-    d = Dialogue()
-    seen = []
-
-    def callback(topic, msg, retained, duplicate):
-        seen.append((topic, msg, retained, duplicate))
-
-    d.client.on_message = lambda m: callback(m.topic, m.payload, m.retain, m.dup)
-    d.b2c(b"\x3b\x06\x00\x01t\x00\x07a", publish(b"t", b"b"))
-    assert seen == [(b"t", b"a", True, True), (b"t", b"b", False, False)]
-
-
 def test_arguments_stand_in_the_order_of_the_table():
     """MiniMQTT: MQTT(broker=, port=, username=, password=, client_id=, keep_alive=)."""
     client = Core("dev", "broker", 1884, "name", "secret", 30, level=4)
     assert_connects(client, 2 | 0xC0, 30, b"name", b"secret")
-
-
-def test_handler_asks_for_the_filter_that_a_message_matches():
-    """MiniMQTT: add_topic_callback(filter, f), on_message(client, topic, message) with text."""
-    d = Dialogue()
-    seen = []
-
-    def handler(message):
-        if message.matches(b"lamp/+"):
-            seen.append(str(message.payload, "utf-8"))
-
-    d.client.on_message = handler
-    d.b2c(publish(b"lamp/1", b"on"), publish(b"door", b"open"))
-    assert seen == ["on"]
 
 
 def test_arguments_of_robust_that_are_not_given_are_those_of_the_original():
