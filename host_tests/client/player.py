@@ -343,6 +343,26 @@ class Player:
         """What the store does first when a message is put into it."""
         self.store.before_put = self._hook(text, lambda: None)
 
+    def do_try(self, step):
+        """It may raise what the library raises."""
+        try:
+            self._do(step)
+        except (MQTTError, ValueError, TypeError):
+            pass
+
+    def do_all_arrive(self, text):
+        """All that is left arrives on a new connection, each message once."""
+        d = self.d
+        d.stream and d.stream.take()
+        d.connect(False, self._is_present(text.split()))
+        count = d.client.inflight + d.client.queued
+        ids = []
+        while d.client.inflight:
+            sent = [one[2] for one in d.take_publishes()]
+            ids += sent
+            d.b2c(*[wire.puback(packet_id) for packet_id in sent])
+        assert len(set(ids)) == len(ids) == count, (ids, count)
+
     def do_raise(self, name):
         raise eval(name)("of the script")
 

@@ -1,4 +1,4 @@
-"""What the scripts of receiving cannot say: numbers that have to be worked out."""
+"""What the scripts of receiving cannot say: numbers to work out, a connection inside another."""
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
@@ -34,3 +34,21 @@ def test_c2b_journal_after_a_burst_takes_messages_as_before():
             assert error.code == FULL
         counts.append(d.client.inflight)
     assert 20 < counts[0] < 200 and counts[1] >= counts[0]
+
+
+def test_on_drop_of_a_clean_session_that_connects_is_followed_by_that_session():
+    """31-3.2-CONNACK: what it opened is closed, and nothing goes out before CONNACK."""
+    d = Dialogue()
+    d.publish(b"in flight")
+    d.lose()
+    hooked = []
+
+    def on_drop(*_):
+        d.connect(False)
+        hooked.append(d.stream)
+        d.publish(b"new", 2)
+
+    d.client.on_drop = on_drop
+    d.connect(True)
+    assert hooked[0].is_closed and d.client.is_connected
+    d.c2b(publish(b"t", b"new", 2, 2))
