@@ -66,7 +66,7 @@ def error_of(function, *args, **options):
     """-> the exception that the call raises; a call that raises none is an error."""
     try:
         function(*args, **options)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         return error
     raise AssertionError("nothing raised")
 

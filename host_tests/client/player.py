@@ -124,7 +124,7 @@ class Player:
             assert 0 <= late_ms <= 20, late_ms
             return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith(("Error", "Exception", "Iteration")):
+        if name.isupper() or name.endswith(("Error", "Exception", "Iteration", "Interrupt")):
             error = error_of(call)
             if name.isupper():
                 assert isinstance(error, MQTTError), error
@@ -363,8 +363,30 @@ class Player:
             d.b2c(*[wire.puback(packet_id) for packet_id in sent])
         assert len(set(ids)) == len(ids) == count, (ids, count)
 
-    def do_raise(self, name):
-        raise eval(name)("of the script")
+    def do_on_write(self, text):
+        """What is done in the stream before each write()."""
+        self._hook_writes(self._hook(text, lambda: None), lambda: None)
+
+    def do_on_written(self, text):
+        """What is done in it when it took something."""
+        self._hook_writes(lambda: None, self._hook(text, lambda: None))
+
+    def _hook_writes(self, before, behind):
+        stream = self.d.stream
+        stream.hooks = before, behind
+        take = type(stream).write
+
+        def write(buf, at, n):
+            stream.hooks[0]()
+            n = take(stream, buf, at, n)
+            stream.hooks[1]()
+            return n
+
+        stream.write = write
+
+    def do_raise(self, error):
+        error = eval(error)
+        raise error if isinstance(error, Exception) else error("of the script")
 
     def do_flash(self, text):
         words = text.split()

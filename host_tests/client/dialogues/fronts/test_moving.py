@@ -1,64 +1,17 @@
 """Programs for umqtt.simple and others, what scripts cannot say: docs/guides/moving.md."""
 
 import sys
-from errno import EINPROGRESS
 
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, code_of, error_of
+from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.player import Robust
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, TOO_LARGE, robust
 from umqtt31 import MQTTClient as Core
+from umqtt31 import robust
 from umqtt31.simple import MQTTClient, MQTTException
 
 LEVELS = (4,)
-
-
-def program(make=MQTTClient, stream=None, **options):
-    """-> the dialogue of a client that is connected, on this stream if there is one."""
-    d = Dialogue(True, not stream, front=make, **options)
-    if stream:
-        stream.answer(d.connect_packet(True), wire.connack())
-        d.stream = stream
-        d.client.connect(stream=stream)
-    return d
-
-
-def test_connect_writes_again_to_a_socket_that_was_still_connecting():
-    """As those of boards say it."""
-
-    class Connecting(ScriptedStream):
-        has_said = False
-
-        def write(self, buf, off, n):
-            if not self.has_said:
-                self.has_said = True
-                raise OSError(EINPROGRESS, "")
-            return super().write(buf, off, n)
-
-    assert program(stream=Connecting()).client.is_connected
-
-
-def test_c2b_publish_takes_as_long_as_a_slow_socket_that_goes_on():
-    """A byte every four seconds: longer than connect_timeout, which counts without a byte."""
-
-    class Slow(ScriptedStream):
-        clock = None
-        taken_at = 0
-
-        def write(self, buf, off, n):
-            if not self.clock:
-                return super().write(buf, off, n)
-            if self.clock.now_ms - self.taken_at < 4000:
-                return None
-            self.taken_at = self.clock.now_ms
-            return super().write(buf, off, 1)
-
-    d = program(stream=Slow())
-    d.stream.clock = d.clock
-    d.client.publish(b"t", b"0123456789")
-    d.c2b(publish(b"t", b"0123456789"))
 
 
 def test_sock_is_the_stream_of_the_connection():
@@ -110,7 +63,7 @@ def test_subclass_may_have_names_of_its_own():
 
         is_connected = next_due_ms = stats = inflight = queued = flush
 
-    d = program(Node)
+    d = Dialogue(True, front=Node)
     d.stream.answer(subscribe(1, (b"n/#", 0)), suback(1, 0))
     d.client.subscribe(b"n/#")
     d.stream.answer(publish(b"s/t", b"21", 1, 2), puback(2))
@@ -123,51 +76,10 @@ def test_subclass_may_have_names_of_its_own():
     d.client.disconnect()
 
 
-def test_c2b_publish_while_another_thread_waits_is_written_once():
-    """In the middle of each write() the other thread's check_msg() has its turn."""
-
-    class Shared(ScriptedStream):
-        client = None
-
-        def write(self, buf, off, n):
-            n = super().write(buf, off, n)
-            if self.client:
-                self.client.check_msg()
-            return n
-
-    d = program(stream=Shared())
-    d.stream.client = d.client
-    d.stream.write_most = 7
-    for k in range(3):
-        d.client.publish(b"topic", b"message %d" % k)
-    d.c2b(*[publish(b"topic", b"message %d" % k) for k in range(3)])
-
-
-def test_c2b_qos0_publish_interrupted_while_it_is_written_ends_the_connection():
-    """What the stream took before the interrupt nobody knows; nothing half written goes on."""
-    d = program()
-    d.stream.write_error = KeyboardInterrupt()
-    try:
-        d.client.publish(b"topic", b"1")
-    except KeyboardInterrupt:
-        assert d.stream.take() == b"" and d.stream.is_closed
-    else:
-        raise AssertionError("not interrupted")
-    assert error_of(d.client.publish, b"topic", b"2").code == CLOSED
-    d.connect()
-    d.client.publish(b"topic", b"3")
-    d.c2b(publish(b"topic", b"3"))
-
-
 def test_what_others_do_without_a_word_is_an_argument():
-    """simple2, mqtt_as, MiniMQTT: MQTT 3.1.1, packets of any size, a client id of their own."""
+    """simple2, mqtt_as, MiniMQTT: MQTT 3.1.1, a client id of their own."""
     for options, level in (({}, 3), ({"level": 4}, 4)):
         assert_connects(Core("dev", "broker", **options), 2, 60, level=level)
-    large = b"x" * 300
-    assert code_of(Dialogue().client.publish, "t", large) == TOO_LARGE
-    d = Dialogue(buffer_size=400)
-    d.client.publish("t", large)
-    d.c2b(publish(b"t", large))
     for options in ({}, {"client_id": b"dev", "port": "1883"}):
         assert isinstance(error_of(Core, server="broker", **options), TypeError)
 
@@ -187,7 +99,7 @@ def test_arguments_stand_in_the_order_of_the_table():
 
 def test_arguments_of_robust_that_are_not_given_are_those_of_the_original():
     """QoS 0, not retained."""
-    d = program(Robust)
+    d = Dialogue(True, front=Robust)
     d.client.publish(b"t", b"x")
     d.c2b(publish(b"t", b"x"))
 
