@@ -27,7 +27,7 @@ _STREAM = {
     "takes": ("takes", -1),
 }
 # Words of `with`.
-_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio", "locked")
+_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio")
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
 
 

@@ -46,7 +46,7 @@ with robust / feed end / socket / B: CONNACK 0 0@3 1@4 to CONNECT / check_msg / 
 
 
 def play(text, level=3):
-    script = Script("script level %d" % level)
+    script = Script("script %d" % level)
     script.lines = list(enumerate(text.strip().split("\n"), 1))
     script.play(level)
 

@@ -13,15 +13,6 @@ from umqtt31 import CLOSED, FULL, PROTOCOL, TIMEOUT, MQTTError
 LEVEL_5 = ("test_messages_with_properties_come_in", "test_messages_are_refused_by_the_handler")
 
 
-def test_publish_from_every_kind_of_buffer():
-    d = LockedDialogue()
-    for kind in (bytes, bytearray, memoryview):
-        for qos in (0, 1):
-            d.publish(kind(b"21.5 C"), qos, kind(b"home/room 1/temp"))
-    assert d.client.inflight == 3
-    assert d.stream.take().count(wire.publish(b"home/room 1/temp", b"21.5 C")) == 3
-
-
 def test_publish_of_any_length_leaves_nothing_behind_on_an_unlocked_heap():
     """With the heap locked a way that allocates may be passed over; here it shows."""
     d = LockedDialogue(buffer_size=1500)
