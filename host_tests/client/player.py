@@ -392,6 +392,9 @@ class Player:
         words = text.split()
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
+        self.flash.readable_from = 0
+        if words == ["forgets"]:
+            self.flash.forget()
 
     def do_room(self, text):
         """The store takes so many messages."""
@@ -421,7 +424,7 @@ class Player:
         for words in items_of(text, self.level):
             alone, named = arguments_of(words)
             ids.append(self.d.publish(*alone, **named))
-        return ids if len(ids) > 1 else ids[0]
+        return ids[0] if len(ids) == 1 else ids
 
     def do_subscribe(self, text):
         words = text.split()
