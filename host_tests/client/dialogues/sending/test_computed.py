@@ -1,14 +1,11 @@
-"""What the scripts of sending cannot say: ids at random, sizes of writes, numbers to work out."""
+"""What the scripts of sending cannot say: ids at random, offered bytes, numbers."""
 
 import array
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import pingresp, puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import puback, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-
-# What level 5 does in their place is in `level_5/`.
-BELOW_5 = ("test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows",)
 
 
 # MQTT-4.3.3-10: a broker may hold the ids of the life before, so these must not come again.
@@ -34,19 +31,6 @@ def test_first_id_with_a_journal_when_opened_again_then_follows_the_last():
     last = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
     again = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
     assert again == last % 65535 + 1
-
-
-def test_c2b_each_packet_is_one_write():
-    """Pieces would wait for one another's acknowledgement (Nagle, delayed ACK)."""
-    d = Dialogue()
-    del d.stream.writes[:]
-    d.publish(b"x" * 100, 0)
-    d.publish(b"x" * 100, 1)
-    d.b2c(puback(1))
-    d.publish(b"x" * 100, 2)
-    d.b2c(pubrec(2))
-    more = 1 if d.level == 5 else 0
-    assert d.stream.writes == [105 + more, 107 + more, 107 + more, 4]
 
 
 # Its length counts elements, so it must not go out as that many bytes.
@@ -90,11 +74,6 @@ def test_c2b_message_that_waits_for_room_behind_the_oldest_makes_no_poll_due():
     d.c2b(publish(b"t", b"%d" % number, 1, number))
 
 
-def poll_often(d, count=400):
-    for _ in range(count):
-        d.client.poll()
-
-
 # MQTT-4.6.0-4: TLS keeps what it had no room for, and takes the next write for the same bytes:
 # what stands behind them would never leave.
 def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
@@ -108,28 +87,6 @@ def test_c2b_pubrel_that_finds_no_room_then_nothing_is_written_with_it():
     d.stream.is_blocked = False
     d.work()
     d.c2b(pubrel(1), puback(9))
-
-
-# MQTT-4.3.3-6: what is to be sent again, and waits for room, is out of date by PUBREC.
-def test_c2b_pubrec_while_its_publish_waits_to_be_sent_again_then_only_pubrel_follows():
-    for step_s, steps in ((1, 8), (1, 5), (8, 1), (9, 1)):
-        for write_most in (0, 1, 3):
-            d = Dialogue(keepalive=8, retry_interval=5)
-            packet_id = d.publish(b"1", 2)
-            d.stream.take()
-            d.stream.is_blocked = True
-            for _ in range(steps):
-                d.wait(step_s)
-            d.b2c(publish(b"t", b"x", 1, 9), pubrec(packet_id))
-            d.stream.is_blocked = False
-            d.stream.write_most = write_most
-            poll_often(d)
-            kinds = [packet[0] & 0xF0 for packet in d.take_packets()]
-            # PUBLISH before PUBREL is late, but harmless; behind it, it is a new message.
-            assert 0x60 in kinds and 0x30 not in kinds[kinds.index(0x60) :], kinds
-            d.b2c(pingresp(), pubcomp(packet_id))
-            poll_often(d, 20)
-            assert d.client.inflight == 0
 
 
 # RT-MQUEUE: nothing is in flight, an answer is half out, and the ring begins again at its start.
