@@ -353,15 +353,17 @@ class Player:
     def do_all_arrive(self, text):
         """All that is left arrives on a new connection, each message once."""
         d = self.d
-        d.stream and d.stream.take()
+        if d.stream:
+            d.stream.take()
         d.connect(False, self._is_present(text.split()))
         count = d.client.inflight + d.client.queued
         ids = []
-        while d.client.inflight:
+        for _ in range(count):
             sent = [one[2] for one in d.take_publishes()]
             ids += sent
             d.b2c(*[wire.puback(packet_id) for packet_id in sent])
         assert len(set(ids)) == len(ids) == count, (ids, count)
+        assert d.client.inflight == d.client.queued == 0
 
     def do_on_write(self, text):
         """What is done in the stream before each write()."""
