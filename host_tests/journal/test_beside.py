@@ -3,7 +3,7 @@ over each other."""
 
 import pytest
 
-from host_tests.journal.steps import found, journal_error, opened, put
+from host_tests.journal.steps import found, journal_error, opened, turn
 from host_tests.powercut.life import Life, Setting
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
@@ -12,25 +12,25 @@ from host_tests.standin.nor import Flash
 class Area:
     """`count` of a flash's blocks, from `first` on; read over their ends, as flash is."""
 
-    def __init__(self, flash, first, count):
-        self.flash, self.first, self.count = flash, first, count
+    def __init__(self, whole, first, count):
+        self.whole, self.first, self.count = whole, first, count
 
     def readblocks(self, block, buf, offset=0):
-        block_bytes = self.flash.block_bytes
+        block_bytes = self.whole.block_bytes
         left = memoryview(buf)
         while left:
             n = min(len(left), block_bytes - offset)
-            self.flash.readblocks(self._own(block), left[:n], offset)
+            self.whole.readblocks(self._own(block), left[:n], offset)
             left, block, offset = left[n:], block + 1, 0
 
     def writeblocks(self, block, buf, offset=0):
-        assert offset + len(buf) <= self.flash.block_bytes
-        self.flash.writeblocks(self._own(block), buf, offset)
+        assert offset + len(buf) <= self.whole.block_bytes
+        self.whole.writeblocks(self._own(block), buf, offset)
 
     def ioctl(self, op, arg):
         if op == 4:
             return self.count
-        return self.flash.ioctl(op, self._own(arg) if op == 6 else arg)
+        return self.whole.ioctl(op, self._own(arg) if op == 6 else arg)
 
     def _own(self, block):
         assert 0 <= block < self.count
@@ -49,10 +49,10 @@ def test_page_numbers_when_they_take_another_byte_are_found_again(high):
     journal._newest = journal._good = block - 1
     journal._ready = block + 1
     for k, call in enumerate(walk(1, Setting(), 400)):
-        life.do(call)
+        life.do(*call)
         if k % 19 == 18:
-            life.do(("sync",))
-            state = life.model.state
+            life.do("sync")
+            state = life.state
             life = Life(setting, flash)
             assert life.state == state
     assert life.journal._newest * 4 > high
@@ -82,11 +82,11 @@ def test_two_journals_beside_each_other_keep_what_is_theirs(device_bytes, block_
     walks = [walk(seed, setting, 1200) for seed, setting in enumerate(settings)]
     for number, calls in enumerate(zip(*walks, strict=False)):
         for life, call in zip(lives, calls, strict=True):
-            life.do(call)
+            life.do(*call)
         if number % 400 == 399:
             for life in lives:
-                life.do(("sync",))
-            states = [life.model.state for life in lives]
+                life.do("sync")
+            states = [life.state for life in lives]
             assert [Life(*one).state for one in zip(settings, areas, strict=True)] == states
     assert flash.erases
 
@@ -97,10 +97,8 @@ def test_journals_that_overlap_are_refused_once_the_other_one_has_written_there(
     flash = Flash(24)
     first = opened(Area(flash, 0, 16))
     page = b"x" * 200  # so long that it takes one
-    for number in range(40):
-        assert put(first, number, number + 1, page)
-    assert found(opened(Area(flash, 8, 16), name), client_id=name).messages == []
-    for number in range(40, 150):
-        assert put(first, number, number + 1, page)
+    turn(first, 40, kept=200, packet=page)
+    assert found(opened(Area(flash, 8, 16), name), client_id=name).messages == ()
+    turn(first, 110, first=41, kept=200, packet=page)
     with journal_error("began at another place|is of client"):
         opened(Area(flash, 8, 16), name)

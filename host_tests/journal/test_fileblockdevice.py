@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from host_tests.journal.steps import found, opened, put
+from host_tests.journal.steps import found, opened
 from tools.project import ROOT
 from umqtt31 import FileBlockDevice, MQTTError, fileblockdevice
 
@@ -94,7 +94,7 @@ def test_larger_file_is_used_from_its_start_and_left_alone_beyond(path):
 
 def test_journal_in_a_file_opened_once_with_another_size_goes_on_with_the_old_one(path):
     """It was neither the larger journal's nor the smaller one's any more."""
-    put(opened(FileBlockDevice(str(path), 6, 4096)), 0, 7)
+    opened(FileBlockDevice(str(path), 6, 4096)).put(7)
     for blocks in (8, 4):
         with pytest.raises(MQTTError, match="another layout"):
             opened(FileBlockDevice(str(path), blocks, 4096))

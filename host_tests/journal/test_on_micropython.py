@@ -23,8 +23,9 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(
 ):
     """All of them together cut each operation, those that cut the same one in other ways."""
     share = 7 * micropythons.index(micropython), min(3, len(micropythons))
+    args = ["littlefs", *share]
     done = micropython.run(
-        DEVICE / "littlefs.py", args=share, heap_bytes=HEAP_BYTES, timeout=300, micropypath=PATH
+        DEVICE / "cuts.py", args=args, heap_bytes=HEAP_BYTES, timeout=300, micropypath=PATH
     )
     assert done.returncode == 0, done.stdout + done.stderr
     with capsys.disabled():
@@ -34,7 +35,10 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(
 
 
 def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(micropython):
-    done = micropython.run(DEVICE / "fat.py", heap_bytes=4 * HEAP_BYTES, micropypath=PATH)
+    args = ["fat", 0, 1]
+    done = micropython.run(
+        DEVICE / "cuts.py", args=args, heap_bytes=4 * HEAP_BYTES, timeout=300, micropypath=PATH
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     said = done.stdout.strip()
     if said.startswith("refused"):
