@@ -122,9 +122,7 @@ class _Watched(Taking):
     def __init__(self, world: World, **options: Any):
         self.world = world
         self._rules = world.rules
-        self._rules.keepalive_ms = 1000 * options["keepalive"]
-        self._rules.stuck_ms = 1000 * options["connect_timeout"]
-        self._rules.outgoing.window = 1
+        self._rules.know({**options, "max_inflight": 1})
         super().__init__("device", "broker", **options)  # type: ignore[call-arg]
 
     def publish(self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0) -> None:

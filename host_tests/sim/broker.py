@@ -112,9 +112,7 @@ class Broker:
             if packet is None:
                 return
             if link.level < 5 and self._is_losable(packet):
-                struck = world.heard.step()
-                if struck:
-                    world.strike(struck, link)
+                if world.meet(world.heard, link):
                     world.call(RETRY_MS, self._send_again)
                     continue
             self._handle(link, packet)
@@ -170,10 +168,9 @@ class Broker:
 
     def _judge(self, link: Link, qos: int) -> int:
         # -> the reason for which it does not take a message, 0 if it does.
-        struck = self._world.judged.step() if qos and link.level == 5 else None
+        struck = self._world.meet(self._world.judged, link) if qos and link.level == 5 else None
         if not struck:
             return 0
-        self._world.strike(struck, link)
         self._world.rules.outgoing.has_denied = True
         return struck.value
 
@@ -216,9 +213,8 @@ class Broker:
         self.link = link
         link.level = hello.level
         none = p.no_properties(link.level)
-        struck = self._world.hello.step() if none else None
+        struck = self._world.meet(self._world.hello, link) if none else None
         if struck:
-            self._world.strike(struck, link)
             link.push(p.auth(struck.value, none))
             return
         if link.is_busy:
@@ -329,12 +325,10 @@ class Broker:
 
     def _answer(self, link: Link, packet: bytes) -> None:
         world = self._world
-        struck = (world.sent if link.level == 5 else world.answer).step()
+        struck = world.meet(world.sent if link.level == 5 else world.answer, link)
         if not struck:
             link.push(packet)
-            return
-        world.strike(struck, link)
-        if struck.kind == "challenge":
+        elif struck.kind == "challenge":
             link.push(p.auth(struck.value, p.NO_PROPERTIES))
             link.push(packet)
         elif struck.kind == "dismiss":

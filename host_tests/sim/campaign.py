@@ -168,20 +168,13 @@ def shrink(failure: Failure) -> Failure:
     Greedy: fewer faults, fewer messages, default settings, earlier places; whatever still fails
     is kept, until nothing more can be taken away.
     """
-    runs = 0
-    is_smaller = True
-    while is_smaller:
-        is_smaller = False
-        for item, faults in _smaller(failure.script, failure.faults):
-            runs += 1
-            if runs > _MOST_SHRINKING_RUNS:
-                return failure
-            found, _ = attempt(item, faults)
-            if found and found.rule == failure.rule:
-                failure = found
-                is_smaller = True
-                break
-    return failure
+    while True:
+        tries = islice(_smaller(failure.script, failure.faults), _MOST_SHRINKING_RUNS)
+        found = (attempt(*schedule)[0] for schedule in tries)
+        smaller = next((one for one in found if one and one.rule == failure.rule), None)
+        if smaller is None:
+            return failure
+        failure = smaller
 
 
 def _smaller(item: script.Script, faults: tuple[Fault, ...]) -> Iterator[explore.Schedule]:
@@ -193,26 +186,22 @@ def _smaller(item: script.Script, faults: tuple[Fault, ...]) -> Iterator[explore
             for at in range(faults[0].at):
                 yield smaller, (faults[0]._replace(at=at),)
     for k, fault in enumerate(faults):
-        for at in (0, fault.at // 2, fault.at - 1):
-            if 0 <= at < fault.at:
-                yield item, (*faults[:k], fault._replace(at=at), *faults[k + 1 :])
+        for at in {0, fault.at // 2, fault.at - 1} & {*range(fault.at)}:
+            yield item, (*faults[:k], fault._replace(at=at), *faults[k + 1 :])
 
 
 def _smaller_scripts(item: script.Script) -> Iterator[script.Script]:
-    for name in ("up", "down"):
-        qualities = getattr(item, name)
-        if len(qualities) > 2:
-            yield replace(item, **{name: qualities[: len(qualities) // 2]})
-        for k in range(len(qualities)):
-            yield replace(item, **{name: qualities[:k] + qualities[k + 1 :]})
     for one in fields(script.Script):
-        if one.name in ("up", "down", "window"):
-            continue  # these get smaller instead
-        if getattr(item, one.name) != one.default:
-            default: Any = one.default
-            yield replace(item, **{one.name: default})
-    if item.window > 1:
-        yield replace(item, window=item.window - 1)
+        value: Any = getattr(item, one.name)
+        smaller = [one.default]
+        if one.name in ("up", "down"):
+            half = value[: len(value) // 2]
+            smaller = [half, *(value[:k] + value[k + 1 :] for k in range(len(value)))]
+        elif one.name == "window":
+            smaller = [max(1, value - 1)]
+        for other in smaller:
+            if other != value:
+                yield replace(item, **{one.name: other})
 
 
 def run_jobs(jobs: Iterable[Job], seconds: float | None = None) -> Iterator[Result]:

@@ -64,13 +64,13 @@ _MISSING = object()
 
 
 @contextmanager
-def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
-    """Replace time, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
+def injected(world: Any) -> Iterator[None]:
+    """Replace time, `random` and `socket` in umqtt31 by simulated ones."""
     clock = world.clock
     stand_ins = {name: getattr(clock, name) for name in _TIMES}
     stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
     changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
-    places = _places((*loaded_modules(), *modules))
+    places = _places(tuple(loaded_modules()))
     changed += [(names, name, names[name]) for names, name in places]
     for names, name, _ in changed:
         names[name] = stand_ins[name]

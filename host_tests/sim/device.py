@@ -16,23 +16,10 @@ from .network import DeviceReset
 from .store import Medium, SurvivingStore
 
 from umqtt31 import (  # isort: skip
-    AWAITING_REL,
-    BUSY,
-    CLOSED,
-    FULL,
-    JOURNAL,
-    TIMEOUT,
-    MQTTClient,
-    MQTTError,
-    errors,
-    journal,
-    opening,
-    queueing,
-    v5,
-)
+    AWAITING_REL, BUSY, CLOSED, FULL, JOURNAL, MQTTClient, MQTTError, errors, journal, opening,
+    queueing, v5,
+)  # fmt: skip
 
-_WINDOW = 4
-_QUEUE = 16
 _BLOCK_BYTES = 1024
 _PROGRAM_BYTES = 128
 _EIO = 5
@@ -70,10 +57,11 @@ class Watched(Taking):
 
     def __init__(self, world: Any, *args: Any, **options: Any):
         self.world = self.__world = world
-        self.__rules = world.rules
-        self.__window = options.get("max_inflight", _WINDOW)
-        self.__queue = options.get("max_mqueue_len", _QUEUE)
-        self.__most = self.__window + self.__queue
+        self.__rules = rules = world.rules
+        rules.know(options)
+        self.__queue = options.get("max_mqueue_len", 16)
+        self.__most_inflight = options.get("max_inflight", 4) + rules.outgoing.revived()
+        self.__most = options.get("max_inflight", 4) + self.__queue
         self.__store = options["store"]
         self.__is_starvable = "max_awaiting_rel" in options
         self.__overflow = options.get("overflow")
@@ -83,7 +71,6 @@ class Watched(Taking):
         self.__drop_handler: Callable | None = None
         self.__is_clean = False  # the session of the last connect()
         self.refusal = 0  # the reason for which the handler refuses the message
-        self.__revived = self.__rules.outgoing.revived()
         super().__init__(*args, **options)
 
     # --- what the program is told -----------------------------------------------------
@@ -103,9 +90,7 @@ class Watched(Taking):
         incoming.on_handling(key, message.qos, message.dup, message.packet_id)
         self.refusal = 0
         try:
-            struck = self.__world.handler.step()
-            if struck:
-                self.__world.strike(struck, None)
+            if self.__world.meet(self.__world.handler):
                 raise HandlerError
             if self.__handler:
                 self.__as_program(self.__handler, message)
@@ -125,16 +110,14 @@ class Watched(Taking):
         self.__drop_handler = handler
 
     def __give_away(self, packet_id: int, reason: int) -> None:
+        rules = self.__rules
         self.__world.note(f"client gives up id {packet_id} ({reason})")
         if reason == JOURNAL:
-            self.__rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
+            rules.fail("overflow", f"id {packet_id} is given up, and its flash kept it")
         if reason == FULL and self.__overflow in (None, "refuse"):
-            self.__rules.fail(
-                "overflow", f"id {packet_id} is given up, and that was not asked for"
-            )
+            rules.fail("overflow", f"id {packet_id} is given up, and that was not asked for")
         self.__drops_for_room += reason == FULL
-        is_clean, is_old = reason == CLOSED, reason == TIMEOUT
-        self.__rules.outgoing.on_dropped(packet_id, is_clean, is_old, reason)
+        rules.outgoing.on_dropped(packet_id, reason)
         if self.__drop_handler:
             self.__as_program(self.__drop_handler, packet_id, reason)
 
@@ -155,49 +138,47 @@ class Watched(Taking):
         msg: Any,
         retain: bool = False,
         qos: int = 0,
-        max_age: Any = 0,
-        properties: Any = None,
+        max_age: int = 0,
+        **more: Any,
     ) -> int:
-        more = {"max_age": max_age} if max_age else {}
-        if properties is not None:
-            more["properties"] = properties
+        if max_age:
+            more["max_age"] = max_age
         if self.__is_in_publish:  # it calls itself
             return super().publish(topic, msg, retain, qos, **more)
-        key = _as_bytes(topic) + b"\0" + _as_bytes(msg)
-        outgoing = self.__rules.outgoing
+        outgoing, device = self.__rules.outgoing, self.__world.device
+        key = b"\0".join(one.encode() if isinstance(one, str) else one for one in (topic, msg))
         was_connected = self.is_connected
         flow = outgoing.on_accepting(key, qos, was_connected, max_age)
         self.__is_in_publish = True
         self.__drops_for_room = 0
-        failed_loads = self.__world.device.failed_loads
+        failed_loads = device.failed_loads
         try:
             packet_id = super().publish(topic, msg, retain, qos, **more)
         except Exception as error:
-            may_be_kept = self.__world.device.failed_loads > failed_loads
-            outgoing.on_refused(flow, getattr(error, "code", 0) in (FULL, JOURNAL), may_be_kept)
+            is_full = getattr(error, "code", 0) in (FULL, JOURNAL)
+            outgoing.on_refused(flow, is_full, device.failed_loads > failed_loads)
             if self.is_connected == was_connected:  # no hook changed that
                 self.__check_refusal(error, qos)
             raise
         finally:
             self.__is_in_publish = False
-        outgoing.on_accepted(flow, packet_id, self.__world.device.is_deferred)
+        outgoing.on_accepted(flow, packet_id, device.is_deferred)
         self.__check_bounds()
         return packet_id
 
     def __check_refusal(self, error: Exception, qos: int) -> None:
-        if getattr(error, "code", 0) == FULL:
-            has_bad_blocks = (
-                getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
-            )
-            if self.__drops_for_room and not has_bad_blocks:
-                self.__rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
-            # Offline and without a queue there is no place, whatever is given up.
-            has_places = self.__queue or self.is_connected
-            if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
-                if not self._is_fixed():  # QoS 0 is half written in the room that is needed
-                    self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} are there")
-            if qos:
-                self.__check_expired("is refused for want of room")
+        if getattr(error, "code", 0) != FULL:
+            return
+        has_bad_blocks = getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
+        if self.__drops_for_room and not has_bad_blocks:
+            self.__rules.fail("RT-MQUEUE", "a message was given up for one that is refused")
+        # Offline and without a queue there is no place, whatever is given up.
+        has_places = self.__queue or self.is_connected
+        if self.__overflow == "drop_oldest" and self.queued and qos and has_places:
+            if not self._is_fixed():  # QoS 0 is half written in the room that is needed
+                self.__rules.fail("RT-MQUEUE", f"refused, and {self.queued} are there")
+        if qos:
+            self.__check_expired("is refused for want of room")
 
     def poll(self, timeout_ms: int = 0) -> int:
         was_connected = self.is_connected
@@ -268,8 +249,7 @@ class Watched(Taking):
 
     def __check_bounds(self) -> None:
         inflight = self.inflight
-        most = self.__window + self.__revived
-        if inflight > most or inflight + self.queued > self.__most:
+        if inflight > self.__most_inflight or inflight + self.queued > self.__most:
             text = f"{inflight} in flight and {self.queued} queued, {self.__most} at most"
             self.__rules.fail("RT-MQUEUE", text)
 
@@ -318,9 +298,8 @@ class Device:
         world = self._world
         if world.is_dead:
             raise DeviceReset
-        struck = world.flash.step()
+        struck = world.meet(world.flash)
         if struck and struck.kind == "fail":
-            world.strike(struck, None)
             self._flash_failures = struck.value
         if self._flash_failures:
             self._flash_failures -= 1
@@ -329,14 +308,12 @@ class Device:
             seed, mode = divmod(struck.value, len(MODES))
             torn = cut(before, after, MODES[mode], seed)
             self.flash.data[address : address + len(torn)] = torn
-            world.strike(struck, None)
             raise DeviceReset
 
     def _on_load(self) -> None:
         # Called before each read of the flash.
-        struck = self._world.load.step()
+        struck = self._world.meet(self._world.load)
         if struck:
-            self._world.strike(struck, None)
             self._load_failures = struck.value
         if self._load_failures:
             self._load_failures -= 1
@@ -346,16 +323,7 @@ class Device:
     def client(self, client_id: str = "device", **options: Any) -> Any:
         """A client for this boot with MQTTClient's options."""
         options.setdefault("store", self.store())
-        rules = self._world.rules
-        rules.keepalive_ms = 1000 * options.get("keepalive", 60)
-        rules.stuck_ms = 1000 * options.get("connect_timeout", 10)
-        rules.outgoing.is_ordered = options.get("ordered", False)
-        window = 1 if rules.outgoing.is_ordered else options.get("max_inflight", _WINDOW)
-        rules.outgoing.window = window
-        rules.incoming.most_held = options.get("max_awaiting_rel", 65535)
-        rules.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
-        rules.is_forgetful = self.store_kind == "ram"
-        rules.incoming.buffer_bytes = options.get("buffer_size", 256)
+        self._world.rules.is_forgetful = self.store_kind == "ram"
         named = frozenset(options) & {"overflow", "mqueue_store_qos0", "ordered"}
         make = watched(options.get("level", 3), named)
         return make(self._world, client_id, "broker", **options)
@@ -378,9 +346,8 @@ class Device:
         """Sleep as long as the client allows, `most_ms` at most if that is not 0, or until
         something arrives."""
         world = self._world
-        struck = world.turn.step()
+        struck = world.meet(world.turn)
         if struck:
-            world.strike(struck, None)
             world.clock.offset += struck.value
         due_ms = client.next_due_ms()
         if most_ms:
@@ -401,7 +368,3 @@ class Device:
     def sleep_ms(self, ms: int) -> None:
         """Sleep, whatever arrives."""
         self._world.sleep(ms)
-
-
-def _as_bytes(text: Any) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)

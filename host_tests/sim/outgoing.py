@@ -8,7 +8,9 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 from dataclasses import dataclass
 from typing import Any
 
+from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
+from umqtt31 import CLOSED, TIMEOUT
 
 from .faults import NEVER
 from .network import Link
@@ -138,8 +140,9 @@ class Outgoing:
         elif flow.qos or is_to_be_tried_again:
             self._rules.fail("publish", f"raised, but {flow} was sent")
 
-    def on_dropped(self, packet_id: int, is_clean: bool, is_old: bool, reason: int) -> None:
+    def on_dropped(self, packet_id: int, reason: int) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
+        is_old = reason == TIMEOUT
         if self._was_refused(packet_id, reason):
             return
         if 0x80 <= reason <= 0xFF and not self.has_limits:
@@ -148,7 +151,7 @@ class Outgoing:
         if is_old and not self._is_old(flow):
             self._rules.fail("max_age", f"{flow} is given up before its time")
         # After a reset what is beyond the window waits, though it may have been sent.
-        if flow in self._in_flight and not is_clean and not flow.may_be_sent:
+        if flow in self._in_flight and reason != CLOSED and not flow.may_be_sent:
             self._rules.fail("overflow", f"{flow} was in flight and is given up")
         flow.drop_life = self._rules.life
         if flow in self._in_flight:

@@ -122,6 +122,16 @@ class Rules:
         self.violation = self.violation or violation
         raise self.violation
 
+    def know(self, options: dict[str, Any]) -> None:
+        """A client has these options."""
+        self.keepalive_ms = 1000 * options.get("keepalive", 60)
+        self.stuck_ms = 1000 * options.get("connect_timeout", 10)
+        self.outgoing.is_ordered = options.get("ordered", False)
+        self.outgoing.window = 1 if self.outgoing.is_ordered else options.get("max_inflight", 4)
+        self.incoming.most_held = options.get("max_awaiting_rel", 65535)
+        self.incoming.held_ms = 1000 * options.get("await_rel_timeout", 300)
+        self.incoming.buffer_bytes = options.get("buffer_size", 256)
+
     # --- what a link tells ----------------------------------------------------------
 
     def on_open(self, link: Link) -> None:

@@ -25,7 +25,7 @@ from .programs import RESETS, Handed
 from .rules import Rules, Violation
 from .world import World
 
-from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
+from umqtt31 import JOURNAL, MQTTError, aio  # isort: skip
 
 _MOST_S = 300  # for all of a program, faults included
 _HELD_S = 400  # that an id waits for its PUBREL: longer than that
@@ -120,8 +120,7 @@ class Watched(Taking):
         self.world = world
         self._outgoing = world.rules.outgoing
         self._incoming = world.rules.incoming
-        world.rules.keepalive_ms = 1000 * options["keepalive"]
-        world.rules.outgoing.window = options["max_inflight"]
+        world.rules.know(options)
         world.rules.closers = 1  # it may close a connection whenever it likes
         # What is accepted is kept from the next turn on.
         self._is_deferred = world.device.is_deferred
@@ -129,7 +128,7 @@ class Watched(Taking):
         self.on_drop = self._on_drop
 
     def _on_drop(self, packet_id: int, reason: int) -> None:
-        self._outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT, reason)
+        self._outgoing.on_dropped(packet_id, reason)
 
     async def connect(self, clean_session: bool = True, *more: Any) -> bool:
         if clean_session:

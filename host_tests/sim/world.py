@@ -7,7 +7,6 @@ same three give the same run, byte for byte.  Nothing waits for real time.
 import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from types import ModuleType
 from typing import Any
 
 from .broker import Broker
@@ -23,10 +22,6 @@ _MOST_TURNS = 4000
 _MOST_RESETS = 50
 _ECONNREFUSED = 111
 _EHOSTUNREACH = 113
-
-
-class Over(BaseException):
-    """The time that the simulation was to last is over."""
 
 
 class World:
@@ -70,7 +65,6 @@ class World:
         self._drowse = 0
         self._survivors = 0
         self._quiet_since = lasts_ms
-        self._end_ms: int | None = None
         faults = list(faults)
         for place in PLACES:  # world.up, world.down and so on
             setattr(self, place, Counter([one for one in faults if one.place == place]))
@@ -91,27 +85,16 @@ class World:
 
     # --- running --------------------------------------------------------------------
 
-    def run(
-        self,
-        program: Callable[[Device], None],
-        duration_ms: int | None = None,
-        modules: tuple[ModuleType, ...] = (),
-    ) -> None:
-        """Run `program(device)` from each boot on until it returns or the time is over.
-
-        `modules`: the program's own modules, whose `time`, `random` and `socket` are
-        replaced too.  Raises Violation at the first broken promise.
-        """
-        self._end_ms = duration_ms
-        with injected(self, modules):
+    def run(self, program: Callable[[Device], None]) -> None:
+        """Run `program(device)` from each boot on until it returns; raises Violation at the first
+        broken promise."""
+        with injected(self):
             for _ in range(_MOST_RESETS):
                 try:
                     program(self.device)
                     break
                 except DeviceReset:
                     self._reset()
-                except Over:
-                    break
         if self.rules.violation:
             raise self.rules.violation
         self.rules.check_end()
@@ -125,6 +108,13 @@ class World:
             self.link.is_closed = self.link.is_deaf = self.link.is_mute = True
         self.is_dead = False
         self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
+
+    def meet(self, counter: Counter, link: Link | None = None) -> Fault | None:
+        """A place is passed -> the fault that strikes there."""
+        struck = counter.step()
+        if struck:
+            self.strike(struck, link)
+        return struck
 
     def strike(self, fault: Fault, link: Link | None) -> None:
         if not self.struck:
@@ -147,16 +137,15 @@ class World:
         """The client opens a connection -> its stream; raises OSError when there is no way."""
         if self.is_dead:
             raise DeviceReset
-        struck = self.open.step()
-        if struck:
-            self.strike(struck, None)
+        struck = self.meet(self.open)
+        kind = struck and struck.kind
         if self.now < self.away_until:
             raise OSError(_EHOSTUNREACH, "no route to host")
-        if struck and struck.kind == "refuse":
+        if kind == "refuse":
             raise OSError(_ECONNREFUSED, "connection refused")
         link = Link(self, self.links)
-        link.is_busy = struck is not None and struck.kind == "busy"
-        link.is_distrusted = struck is not None and struck.kind == "distrust"
+        link.is_busy = kind == "busy"
+        link.is_distrusted = kind == "distrust"
         self.links += 1
         self.link = link
         self.rules.on_open(link)
@@ -210,8 +199,6 @@ class World:
                 self.now = when
             self._happen(link, item)
         self.now = target
-        if self._end_ms is not None and target >= self._end_ms:
-            raise Over
         if self._settle_ms is not None:
             incoming = self.rules.incoming
             most_ms, most_turns = self._settle_ms, _MOST_TURNS
