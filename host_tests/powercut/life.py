@@ -256,7 +256,7 @@ class Life:
         if name == "put":
             in_ram = max(0, self._setting.in_ram - (len(state.messages) - opened.behind))
             is_full = len(state.messages) >= self._setting.slots
-            if is_full or not opened.put(*args, in_ram):
+            if is_full or not getattr(opened, name)(*args, in_ram):
                 self.refused += 1
                 return
         elif name in ("pubrec", "remove"):

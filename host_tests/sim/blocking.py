@@ -72,7 +72,7 @@ class Answered(Handed):
         for kind, owed in link.notes.owed.items():
             for packet_id, key in owed:
                 if key in self._done:
-                    self._rules.fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
+                    self._fail("MQTT-4.3.3-11", f"{packet_id} got no {p.NAMES[kind]}")
 
 
 class OneByOne(Outgoing):
@@ -91,12 +91,12 @@ class OneByOne(Outgoing):
     def on_returned(self, flow: Flow) -> None:
         flow.is_accepted = flow.is_promised = True
         if flow.qos and not flow.delivered:
-            self._rules.fail("publish", f"returned, and the broker has not got {flow}")
+            self._fail("publish", f"returned, and the broker has not got {flow}")
 
     def on_raised(self, flow: Flow, reason: int) -> None:
         """publish() raised, for this reason of the broker's; 0: the message may be sent or not."""
         if reason:
-            self._rules.fail("MQTT-4.3.3-5", f"{flow} was not refused, told {reason}")
+            self._fail("MQTT-4.3.3-5", f"{flow} was not refused, told {reason}")
 
     def on_abandoned(self) -> None:
         for flow in self.flows.values():

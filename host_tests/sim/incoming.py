@@ -58,6 +58,7 @@ class Incoming:
 
     def __init__(self, rules: Any):
         self._rules = rules
+        self._fail = rules.fail
         self.buffer_bytes = 65535
         self.most_held = 65535
         self.held_ms = 300_000
@@ -132,20 +133,19 @@ class Incoming:
     # --- what the program sees ------------------------------------------------------
 
     def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
-        rules = self._rules
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
-            rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            self._fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
         assert now.message
         read = now.message.key, now.message.qos, now.dup, now.packet_id
         if read != (key, qos, dup, packet_id):
-            rules.fail("31-3.3", f"what is handed over is not what was read: {key!r}")
+            self._fail("31-3.3", f"what is handed over is not what was read: {key!r}")
         message = now.message
         if message.number < self._newest[qos] and not message.handled and not now.dup:
-            rules.fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
+            self._fail("31-4.3-WINDOW", f"{message} after message {self._newest[qos]}")
         self._newest[qos] = max(self._newest[qos], message.number)
         if qos == 2 and message.handled and not message.may_repeat:
-            rules.fail("MQTT-4.3.3-10", f"{message} is handed over again")
+            self._fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
     def on_handled(self) -> None:
         now = self._current
@@ -177,7 +177,6 @@ class Incoming:
     def on_answer(self, link: Link, packet: bytes) -> None:
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
-        rules = self._rules
         name = p.NAMES[kind]
         owed = link.notes.owed[kind]
         while owed:
@@ -186,13 +185,13 @@ class Incoming:
                 break
             if not arrival.is_excused:
                 rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-                rules.fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
+                self._fail(rule, f"{name} for id {packet_id} before that for {arrival.packet_id}")
         else:
-            rules.fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
+            self._fail("31-3.3-QOS2RX", f"{name} for id {packet_id}, which waits for none")
         if not arrival.is_handled and not (kind == p.PUBREC and arrival.was_unsure):
-            rules.fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
+            self._fail("MQTT-4.3.2-4", f"{name} for id {packet_id} before the handler returned")
         if p.reason_of(packet) != arrival.refusal and kind != p.PUBCOMP:
-            rules.fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
+            self._fail("MQTT-4.3.3-4", f"{name} for id {packet_id}, which was not refused so")
         if kind == p.PUBREC and arrival.message:
             arrival.message.has_pubrec = True
             if not arrival.is_handled and self._rules.secret_losses:
@@ -216,13 +215,12 @@ class Incoming:
         for kind, owed in link.notes.owed.items():
             for arrival in owed:
                 if not arrival.is_excused:
-                    rules = self._rules
-                    rules.fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
+                    self._fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
 
     def _check_current(self) -> None:
         now = self._current
         if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
-            self._rules.fail("31-4.1-Q1", f"{now.message} was read and not handed over")
+            self._fail("31-4.1-Q1", f"{now.message} was read and not handed over")
 
     # --- the rest -------------------------------------------------------------------
 
@@ -267,4 +265,4 @@ class Incoming:
             if message.is_forgotten or message.is_oversize:
                 continue
             if message.qos and not message.handled:
-                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._fail(f"31-4.1-Q{message.qos}", f"{message} is lost")

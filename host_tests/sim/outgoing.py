@@ -61,6 +61,7 @@ class Outgoing:
 
     def __init__(self, rules: Any):
         self._rules = rules
+        self._fail = rules.fail
         self.window = 65535
         self.is_ordered = False
         self.has_limits = False  # the broker takes packets of some bytes only
@@ -116,7 +117,7 @@ class Outgoing:
             flow.is_promised = True
         if flow.qos:
             if not packet_id or flow.packet_id not in (0, packet_id):
-                self._rules.fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
+                self._fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
             self._name(flow, packet_id)
 
     def on_kept(self) -> None:
@@ -138,39 +139,32 @@ class Outgoing:
             if flow in self._aging:
                 self._aging.remove(flow)
         elif flow.qos or is_to_be_tried_again:
-            self._rules.fail("publish", f"raised, but {flow} was sent")
+            self._fail("publish", f"raised, but {flow} was sent")
 
     def on_dropped(self, packet_id: int, reason: int) -> None:
         """The client gave a message up and said so; a clean session ends all of them."""
         is_old = reason == TIMEOUT
-        if self._was_refused(packet_id, reason):
-            return
+        for flow in self._refused:  # a reason of the broker's, which the program is told once
+            if flow.packet_id == packet_id and flow.refusal == reason:
+                self._refused.remove(flow)
+                flow.drop_life = self._rules.life
+                return
         if 0x80 <= reason <= 0xFF and not self.has_limits:
-            self._rules.fail("overflow", f"id {packet_id} is given up for {reason:#x}")
+            self._fail("overflow", f"id {packet_id} is given up for {reason:#x}")
         flow = self._find_waiting(packet_id, is_old)
         if is_old and not self._is_old(flow):
-            self._rules.fail("max_age", f"{flow} is given up before its time")
+            self._fail("max_age", f"{flow} is given up before its time")
         # After a reset what is beyond the window waits, though it may have been sent.
         if flow in self._in_flight and reason != CLOSED and not flow.may_be_sent:
-            self._rules.fail("overflow", f"{flow} was in flight and is given up")
+            self._fail("overflow", f"{flow} was in flight and is given up")
         flow.drop_life = self._rules.life
         if flow in self._in_flight:
             self._in_flight.remove(flow)
 
-    def _was_refused(self, packet_id: int, reason: int) -> bool:
-        # A reason of the broker's, which the program is told once.
-        for flow in self._refused:
-            if flow.packet_id == packet_id and flow.refusal == reason:
-                self._refused.remove(flow)
-                flow.drop_life = self._rules.life
-                return True
-        return False
-
     def check_told(self) -> None:
         """poll() returned: the program knows what the broker refused."""
         if self._refused:
-            flow = self._refused[0]
-            self._rules.fail("MQTT-4.3.3-5", f"nobody is told that {flow} was refused")
+            self._fail("MQTT-4.3.3-5", f"nobody is told that {self._refused[0]} was refused")
 
     def _is_old(self, flow: Flow) -> bool:
         rules = self._rules
@@ -191,7 +185,7 @@ class Outgoing:
             if flow and not flow.qos and flow.life != self._rules.life:
                 self._doubtful_drops += 1
         if flow is None or flow.drop_life == self._rules.life:
-            self._rules.fail("overflow", f"id {packet_id} is given up and does not exist")
+            self._fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
 
     def _may_wait(self, flow: Flow) -> bool:
@@ -249,7 +243,7 @@ class Outgoing:
                     self._doubtful_drops -= 1
                     flow.drop_life = life  # it was this one
                     continue
-                self._rules.fail("max_age", f"{flow} is too old and {what}")
+                self._fail("max_age", f"{flow} is too old and {what}")
 
     def on_online(self) -> None:
         for flow in self.flows.values():
@@ -294,7 +288,7 @@ class Outgoing:
         flow = self.flows.get(topic + b"\0" + payload)
         if flow is None or flow.qos != qos or flow.drop_life == self._rules.life:
             text = p.describe(packet, level)
-            self._rules.fail("publish", f"PUBLISH of what is no message: {text}")
+            self._fail("publish", f"PUBLISH of what is no message: {text}")
         self._check_age(flow)
         if level == 5:
             self._check_expiry(flow, properties.get("message_expiry"))
@@ -305,7 +299,7 @@ class Outgoing:
             return
         self._check_repetition(flow, link, packet[0] & 8)
         if not packet_id or flow.packet_id not in (0, packet_id):
-            self._rules.fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
+            self._fail("31-2.4-ID", f"PUBLISH with id {packet_id} of {flow}")
         self._name(flow, packet_id)
         self._check_place(flow, link)
         self.newest_write.append(flow)
@@ -316,9 +310,9 @@ class Outgoing:
         self._enter(flow)
         under_way = sum(other.link is link for other in self._in_flight)
         if under_way > self.window:
-            self._rules.fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
+            self._fail("RT-INFLIGHT", f"{flow} is beyond the window of {self.window}")
         if under_way > link.notes.most_sent:
-            self._rules.fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
+            self._fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
 
     def _named(self, link: Link, topic: bytes, alias: int | None) -> bytes:
         # The topic that an alias stands for on this connection.
@@ -326,25 +320,25 @@ class Outgoing:
         if alias is None:
             return topic
         if not 0 < alias <= notes.most_aliases:
-            self._rules.fail("MQTT-3.2.2-17", f"topic alias {alias} of {notes.most_aliases}")
+            self._fail("MQTT-3.2.2-17", f"topic alias {alias} of {notes.most_aliases}")
         if topic:
             notes.aliases[alias] = topic
         elif alias not in notes.aliases:
-            self._rules.fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
+            self._fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
         return topic or notes.aliases[alias]
 
     def _check_age(self, flow: Flow) -> None:
         # What never was on its way must not be too old.
         if not (flow.was_sent or flow.was_chosen) and flow.life == self._rules.life:
             if self._rules.device_ms() > flow.expires_ms + _SLACK_MS:
-                self._rules.fail("max_age", f"{flow} is sent though it is too old")
+                self._fail("max_age", f"{flow} is sent though it is too old")
 
     def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
         # A message with an age limit says what is left of it, others say nothing.
         if flow.life != self._rules.life:
             return  # the age is not kept over a reset
         if (said_s is None) != (not flow.age):
-            self._rules.fail("max_age", f"{flow} says that it is worth {said_s} s")
+            self._fail("max_age", f"{flow} says that it is worth {said_s} s")
         if said_s is not None:
             left_s = float(flow.age)
             if flow.is_accepted:  # hooks inside publish() may have taken their time
@@ -352,32 +346,32 @@ class Outgoing:
             # What waited for room says how much was left when it was chosen.
             most_s = flow.age if flow.was_chosen else left_s
             if not left_s - 2 < said_s < most_s + 2:
-                self._rules.fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
+                self._fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
 
     def _on_qos0(self, flow: Flow, packet: bytes) -> None:
         if packet[0] & 8:
-            self._rules.fail("MQTT-4.3.1-1", f"DUP with {flow}")
+            self._fail("MQTT-4.3.1-1", f"DUP with {flow}")
         if flow.is_sent:
-            self._rules.fail("31-4.1-Q0", f"{flow} is sent a second time")
+            self._fail("31-4.1-Q0", f"{flow} is sent a second time")
         if flow.number < self._last_qos0:
-            self._rules.fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
+            self._fail("31-4.3-WINDOW", f"{flow} after message {self._last_qos0}")
         self._last_qos0 = flow.number
         flow.is_sent = flow.was_sent = True
 
     def _check_repetition(self, flow: Flow, link: Link, dup: int) -> None:
         rules = self._rules
         if rules.level == 5 and flow.is_sent and flow.link is link and not flow.is_in_doubt:
-            rules.fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
+            self._fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
         if flow.is_released:
-            rules.fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
+            self._fail("MQTT-4.3.3-6", f"PUBLISH after PUBREL of {flow}")
         if flow.has_pubrec and not (flow.was_chosen and link.blocked_at >= 0):
-            rules.fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
+            self._fail("31-4.1-Q2", f"PUBLISH after PUBREC of {flow}")
         if flow.done_life == rules.life:
-            rules.fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
+            self._fail("31-3.4-PUBACK", f"PUBLISH after PUBACK of {flow}")
         if flow.is_sent and not dup and not flow.is_in_doubt:
-            rules.fail("31-2.1-DUP", f"{flow} is sent again without DUP")
+            self._fail("31-2.1-DUP", f"{flow} is sent again without DUP")
         if dup and not (flow.is_sent or flow.may_be_sent or flow.was_chosen):
-            rules.fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
+            self._fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
 
     def _name(self, flow: Flow, packet_id: int) -> None:
         flow.packet_id = packet_id
@@ -385,7 +379,7 @@ class Outgoing:
         self._unanswered.discard(packet_id)
         for other in self._in_flight:
             if other.packet_id == packet_id and other is not flow:
-                self._rules.fail("31-2.4-ID", f"id of {other} is used for {flow}")
+                self._fail("31-2.4-ID", f"id of {other} is used for {flow}")
 
     def _check_place(self, flow: Flow, link: Link) -> None:
         # A pass goes through what is in flight from the oldest on and skips nothing;
@@ -399,10 +393,10 @@ class Outgoing:
                 break
             if not other.has_pubrec:
                 if other.number > cursor and not other.may_have_pubrec:
-                    self._rules.fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
+                    self._fail("MQTT-4.6.0-1", f"{flow} goes out before {other}")
                 is_blocked = is_blocked or other.qos == 2
             elif not is_blocked and link not in (other.rel_link, other.pubrec_link):
-                self._rules.fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
+                self._fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
         notes.cursor = number
 
     def _enter(self, flow: Flow) -> None:
@@ -435,17 +429,17 @@ class Outgoing:
     def on_pubrel(self, link: Link, packet: bytes) -> None:
         packet_id = p.read_id(packet)
         if packet[0] & 0xF7 != 0x62:
-            self._rules.fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
+            self._fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
         flow = self._find(packet_id) or self._find_done(packet_id)
         if flow is None:
             flow = self._by_id.get(packet_id)
             if flow and self._was_chosen_before_done(flow, link):
                 return
             if packet_id not in link.notes.pubrecs | self._unanswered:
-                self._rules.fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
+                self._fail("31-3.5-PUBREC", f"PUBREL for id {packet_id}: no PUBREC came")
             return
         if self._rules.level == 5 and flow.rel_link is link and not flow.is_in_doubt:
-            self._rules.fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
+            self._fail("MQTT-4.4.0-1", f"PUBREL of {flow} is sent again on one connection")
         self._check_pubrel(flow, link, packet[0] & 8)
         flow.pubrecs = max(0, flow.pubrecs - 1)
         self.newest_write.append(flow)
@@ -460,14 +454,14 @@ class Outgoing:
     def _check_pubrel(self, flow: Flow, link: Link, dup: int) -> None:
         rules = self._rules
         if not (flow.has_pubrec or flow.may_have_pubrec):
-            rules.fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
+            self._fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
         if rules.level > 3:
             if dup:
-                rules.fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {rules.level}")
+                self._fail("31-2.1-DUP", f"PUBREL of {flow} with DUP at level {rules.level}")
         elif flow.is_released and not dup and not flow.is_in_doubt:
-            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
+            self._fail("31-2.1-DUP", f"PUBREL of {flow} is sent again without DUP")
         if dup and not flow.is_released and not flow.may_have_pubrec:
-            rules.fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
+            self._fail("31-2.1-DUP", f"PUBREL of {flow} is sent the first time with DUP")
         if rules.level > 3:
             self._check_pubrec_order(flow)
             return
@@ -482,14 +476,14 @@ class Outgoing:
             if other.qos < 2:
                 continue
             if not other.has_pubrec and not other.may_have_pubrec:
-                rules.fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
+                self._fail("31-4.3-STAGE", f"PUBREL of {flow} while {other} awaits PUBREC")
             is_again = other.is_released and other.pubrec_number > flow.pubrec_number
             if (
                 other.is_pubrec_new
                 and not is_again
                 or (not flow.is_pubrec_new and other.number > cursor)
             ):
-                rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                self._fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 
     def _check_pubrec_order(self, flow: Flow) -> None:
@@ -498,17 +492,17 @@ class Outgoing:
             return
         for other in self._in_flight:
             if other.is_pubrec_new and other.pubrec_number < flow.pubrec_number:
-                self._rules.fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
+                self._fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
 
     def on_control(self, link: Link, packet: bytes) -> None:
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         controls = link.notes.controls
         if not packet_id or self._find(packet_id):
-            self._rules.fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
+            self._fail("31-2.4-ID", f"{p.NAMES[kind]} with id {packet_id}")
         is_again = self._rules.level == 3 and controls.get(packet_id) == kind
         if bool(packet[0] & 8) != is_again:
-            self._rules.fail("31-2.1-DUP", f"{p.NAMES[kind]} {packet_id}: DUP is wrong")
+            self._fail("31-2.1-DUP", f"{p.NAMES[kind]} {packet_id}: DUP is wrong")
         controls[packet_id] = kind
 
     # --- what the client reads ------------------------------------------------------
@@ -583,12 +577,12 @@ class Outgoing:
             # That it was given up before a reset may be forgotten.
             is_back = 0 <= flow.drop_life < rules.life
             if flow.number < self._first[flow.qos] and not (is_back or self._may_overtake()):
-                rules.fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
+                self._fail("31-4.3-WINDOW", f"{flow} after message {self._first[flow.qos]}")
             self._first[flow.qos] = flow.number
         elif flow.qos != 1 and not rules.sessions_lost:
-            rules.fail("31-4.1-Q2", f"{flow} is passed on twice")
+            self._fail("31-4.1-Q2", f"{flow} is passed on twice")
         if self.is_ordered and flow.number < self._last:
-            rules.fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
+            self._fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
         self._last = flow.number
 
     def revived(self) -> int:
@@ -601,4 +595,4 @@ class Outgoing:
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue
             if not (flow.qos == 2 and self.is_late and self._rules.secret_losses):
-                self._rules.fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")
+                self._fail(f"31-4.1-Q{flow.qos}", f"{flow} is lost")

@@ -134,13 +134,13 @@ class Handed(Incoming):
             k = next((k for k, one in enumerate(owed) if one[0] == packet_id), -1)
         if k < 0:
             rule = "MQTT-4.6.0-2" if kind == p.PUBACK else "MQTT-4.6.0-3"
-            self._rules.fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
+            self._fail(rule, f"{p.NAMES[kind]} {packet_id}, owed are {owed}")
         key = owed.pop(k)[1]
         self._answered.add(key)
         if key not in self._done and self._rules.secret_losses:
             self.messages[key].is_forgotten = True  # taken for a repetition
         elif key not in self._done:
-            self._rules.fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
+            self._fail("MQTT-4.3.2-4", f"{key!r} is acknowledged before it is done")
 
     def _find_answered(self, owed: list[tuple[int, bytes]], packet_id: int) -> int:
         # -> the place of what this answers, -1 if it is not its turn.
@@ -149,11 +149,11 @@ class Handed(Incoming):
     def on_handed(self, topic: bytes, payload: bytes) -> None:
         key = topic + b"\0" + payload
         if key not in self.messages:
-            self._rules.fail("31-3.3", f"{key!r} is handed over, which nobody sent")
+            self._fail("31-3.3", f"{key!r} is handed over, which nobody sent")
         self._handed[key] += 1
         self._done.pop(key, None)
         if self.messages[key].qos == 2 and self._handed[key] > 1 + self._left[key]:
-            self._rules.fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
+            self._fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
 
     def on_left(self, topic: bytes, payload: bytes) -> None:
         """The program left it without being done."""
@@ -176,4 +176,4 @@ class Handed(Incoming):
     def check_end(self) -> None:
         for key, message in self.messages.items():
             if message.qos and key not in self._done and not message.is_forgotten:
-                self._rules.fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
+                self._fail(f"31-4.1-Q{message.qos}", f"{message} is lost")
