@@ -8,7 +8,7 @@ from typing import NamedTuple
 from host_tests.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, Flash, cut
 
 from .life import Call, Life, Setting, State, found_on
-from .scenarios import Scenario
+from .scenarios import Scenario, calls
 
 
 class Broken(AssertionError):
@@ -138,5 +138,4 @@ def _more_calls(state: State) -> Iterator[Call]:
         yield ("release", state.held[0])
     yield ("hold", 65535)
     yield ("put", last_id + 1, 2, b"more", True)
-    yield ("check",)
-    yield ("sync",)
+    yield from calls("check; sync")
