@@ -13,7 +13,7 @@ _SEEDS = 1 << 40
 
 
 @click.group()
-def cli() -> None:
+def cli():
     """Run the client against faults at every place, deterministically."""
 
 
@@ -26,7 +26,7 @@ def cli() -> None:
     help="Stop after so long.",
 )
 @click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
-def run(seconds: float, seed: int) -> None:
+def run(seconds, seed):
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()
     start = time.monotonic()
@@ -65,7 +65,7 @@ def run(seconds: float, seed: int) -> None:
 @click.argument("settings")
 @click.argument("schedule", default="")
 @click.option("--small", is_flag=True, help="Shrink it first.")
-def replay(settings: str, schedule: str, small: bool) -> None:
+def replay(settings, schedule, small):
     """Run the script SETTINGS with the faults SCHEDULE and print all that happens.
 
     For example: replay "up=22 window=2" "close@up37 reset@store4"

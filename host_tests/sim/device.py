@@ -4,9 +4,7 @@ The client is the real one, of the core or of the options that it needs; what is
 it here only tells the rules what the program asks for and is handed.
 """
 
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
@@ -16,7 +14,7 @@ from .network import DeviceReset
 from .store import Medium, SurvivingStore
 
 from umqtt31 import (  # isort: skip
-    AWAITING_REL, BUSY, CLOSED, FULL, JOURNAL, MQTTClient, MQTTError, errors, journal, opening,
+    AWAITING_REL, BUSY, CLOSED, FULL, JOURNAL, MQTTError, errors, journal, opening,
     queueing, v5,
 )  # fmt: skip
 
@@ -37,15 +35,14 @@ class HandlerError(Exception):
 class Taking:
     """Tells the link when the client takes a packet from its buffer, which reads many at once."""
 
-    world: Any
     __at = 0
 
     @property
-    def _start(self) -> int:
+    def _start(self):
         return self.__at
 
     @_start.setter
-    def _start(self, at: int) -> None:
+    def _start(self, at):
         n = at - self.__at
         self.__at = at
         if n > 0:
@@ -55,7 +52,7 @@ class Taking:
 class Watched(Taking):
     """What stands before the client's own class; its private names are no attributes of that."""
 
-    def __init__(self, world: Any, *args: Any, **options: Any):
+    def __init__(self, world, *args, **options):
         self.world = self.__world = world
         self.__rules = rules = world.rules
         rules.know(options)
@@ -67,8 +64,8 @@ class Watched(Taking):
         self.__overflow = options.get("overflow")
         self.__is_in_publish = False
         self.__drops_for_room = 0  # in the publish() that goes on
-        self.__handler: Callable | None = None
-        self.__drop_handler: Callable | None = None
+        self.__handler = None
+        self.__drop_handler = None
         self.__is_clean = False  # the session of the last connect()
         self.refusal = 0  # the reason for which the handler refuses the message
         super().__init__(*args, **options)
@@ -76,14 +73,14 @@ class Watched(Taking):
     # --- what the program is told -----------------------------------------------------
 
     @property
-    def on_message(self) -> Callable | None:
+    def on_message(self):
         return self.__hand_over
 
     @on_message.setter
-    def on_message(self, handler: Callable | None) -> None:
+    def on_message(self, handler):
         self.__handler = handler
 
-    def __hand_over(self, message: Any) -> None:
+    def __hand_over(self, message):
         incoming = self.__rules.incoming
         key = message.topic + b"\0" + message.payload
         self.__world.note(f"program is handed {message.payload[-24:]!r}")
@@ -101,15 +98,15 @@ class Watched(Taking):
         if self.refusal:
             incoming.on_declined(self.refusal)
 
-    @property  # type: ignore[override]
-    def on_drop(self) -> Callable:
+    @property
+    def on_drop(self):
         return self.__give_away
 
     @on_drop.setter
-    def on_drop(self, handler: Callable | None) -> None:
+    def on_drop(self, handler):
         self.__drop_handler = handler
 
-    def __give_away(self, packet_id: int, reason: int) -> None:
+    def __give_away(self, packet_id, reason):
         rules = self.__rules
         self.__world.note(f"client gives up id {packet_id} ({reason})")
         if reason == JOURNAL:
@@ -121,7 +118,7 @@ class Watched(Taking):
         if self.__drop_handler:
             self.__as_program(self.__drop_handler, packet_id, reason)
 
-    def __as_program(self, hook: Callable, *args: Any) -> None:
+    def __as_program(self, hook, *args):
         # What a hook calls are calls of the program, wherever it is called from.
         was_in_publish = self.__is_in_publish
         self.__is_in_publish = False
@@ -132,15 +129,7 @@ class Watched(Taking):
 
     # --- what the program does ----------------------------------------------------------
 
-    def publish(
-        self,
-        topic: Any,
-        msg: Any,
-        retain: bool = False,
-        qos: int = 0,
-        max_age: int = 0,
-        **more: Any,
-    ) -> int:
+    def publish(self, topic, msg, retain=False, qos=0, max_age=0, **more):
         if max_age:
             more["max_age"] = max_age
         if self.__is_in_publish:  # it calls itself
@@ -166,7 +155,7 @@ class Watched(Taking):
         self.__check_bounds()
         return packet_id
 
-    def __check_refusal(self, error: Exception, qos: int) -> None:
+    def __check_refusal(self, error, qos):
         if getattr(error, "code", 0) != FULL:
             return
         has_bad_blocks = getattr(self.__store, "bad_blocks", None) and self.__store.bad_blocks()
@@ -180,7 +169,7 @@ class Watched(Taking):
         if qos:
             self.__check_expired("is refused for want of room")
 
-    def poll(self, timeout_ms: int = 0) -> int:
+    def poll(self, timeout_ms=0):
         was_connected = self.is_connected
         try:
             handled = super().poll(timeout_ms)
@@ -198,16 +187,16 @@ class Watched(Taking):
         self.__check_bounds()
         return handled
 
-    def connect(self, clean_session: bool = True, stream: Any = None) -> bool:
+    def connect(self, clean_session=True, stream=None):
         self.__is_clean = clean_session
         return self.__opening(super().connect, clean_session, stream)
 
-    def reconnect(self, timeout_ms: int = 0) -> bool:
+    def reconnect(self, timeout_ms=0):
         if self.is_connected:
             return bool(super().reconnect(timeout_ms))  # which does nothing
         return self.__opening(super().reconnect, timeout_ms)
 
-    def __opening(self, call: Callable, *args: Any) -> bool:
+    def __opening(self, call, *args):
         try:
             answer = self.__closing(call, *args)
         except MQTTError as error:
@@ -218,10 +207,10 @@ class Watched(Taking):
         self.__on_called(None)
         return bool(answer)
 
-    def disconnect(self) -> None:
+    def disconnect(self):
         self.__closing(super().disconnect)
 
-    def __closing(self, call: Callable, *args: Any) -> Any:
+    def __closing(self, call, *args):
         # Inside these the client may close a connection, and end its session.
         self.__rules.closers += 1
         self.__rules.is_ending = self.__is_clean
@@ -231,7 +220,7 @@ class Watched(Taking):
             self.__rules.closers -= 1
             self.__rules.is_ending &= self.__world.is_dead
 
-    def __on_called(self, error: MQTTError | None) -> None:
+    def __on_called(self, error):
         # poll(), connect() or reconnect() is over, and the device still lives.
         code = error.code if error else 0
         if code == AWAITING_REL and not self.__is_starvable:
@@ -242,12 +231,12 @@ class Watched(Taking):
         if code in (0, CLOSED):
             self.__check_expired("still waits")
 
-    def __check_expired(self, what: str) -> None:
+    def __check_expired(self, what):
         # What the store alone has is looked at when it comes into the ring.
         if not self._behind:
             self.__rules.outgoing.check_expired(what)
 
-    def __check_bounds(self) -> None:
+    def __check_bounds(self):
         inflight = self.inflight
         if inflight > self.__most_inflight or inflight + self.queued > self.__most:
             text = f"{inflight} in flight and {self.queued} queued, {self.__most} at most"
@@ -255,7 +244,7 @@ class Watched(Taking):
 
 
 @cache
-def watched(level: int, named: frozenset[str]) -> type:
+def watched(level, named):
     return type("Client", (Watched, class_for(level, dict.fromkeys(named))), {})
 
 
@@ -266,17 +255,17 @@ class Device:
     `is_deferred`: what publish() took is durable only with the next poll().
     """
 
-    def __init__(self, world: Any):
+    def __init__(self, world):
         self._world = world
         self.medium = Medium()
-        self.flash: Flash | None = None
+        self.flash = None
         self.store_kind = "log"
         self.blocks = 8  # of the journal's flash
         self.is_deferred = False
         self._flash_failures = self._load_failures = 0
         self.failed_loads = 0  # so far
 
-    def store(self) -> Any:
+    def store(self):
         """The store of this boot; it holds what the boots before made durable."""
         if self.store_kind == "ram":
             return None
@@ -293,7 +282,7 @@ class Device:
             group_commit=self.is_deferred,
         )
 
-    def _on_flash(self, address: int, before: bytes, after: bytes) -> None:
+    def _on_flash(self, address, before, after):
         # Called before each operation of the flash; a reset leaves it half done.
         world = self._world
         if world.is_dead:
@@ -310,7 +299,7 @@ class Device:
             self.flash.data[address : address + len(torn)] = torn
             raise DeviceReset
 
-    def _on_load(self) -> None:
+    def _on_load(self):
         # Called before each read of the flash.
         struck = self._world.meet(self._world.load)
         if struck:
@@ -320,7 +309,7 @@ class Device:
             self.failed_loads += 1
             raise OSError(_EIO, "flash cannot be read")
 
-    def client(self, client_id: str = "device", **options: Any) -> Any:
+    def client(self, client_id="device", **options):
         """A client for this boot with MQTTClient's options."""
         options.setdefault("store", self.store())
         self._world.rules.is_forgetful = self.store_kind == "ram"
@@ -328,7 +317,7 @@ class Device:
         make = watched(options.get("level", 3), named)
         return make(self._world, client_id, "broker", **options)
 
-    def connect(self, client: MQTTClient, clean_session: bool = False) -> bool:
+    def connect(self, client, clean_session=False):
         """Connect through the simulated network -> connected?"""
         try:
             client.connect(clean_session)
@@ -337,12 +326,12 @@ class Device:
             return False
         return True
 
-    def nap(self, most_ms: int) -> None:
+    def nap(self, most_ms):
         """Sleep a while without a connection: long, where there is none for long."""
         left_ms = self._world.away_until - self._world.now
         self.sleep_ms(min(max(left_ms, most_ms), _LONGEST_NAP_MS))
 
-    def wait(self, client: MQTTClient, most_ms: int = 0) -> None:
+    def wait(self, client, most_ms=0):
         """Sleep as long as the client allows, `most_ms` at most if that is not 0, or until
         something arrives."""
         world = self._world
@@ -360,11 +349,11 @@ class Device:
         world.advance(max(1, world.next_event_in(due_ms)))
 
     @property
-    def now_ms(self) -> int:
+    def now_ms(self):
         """Milliseconds since the simulation began, resets included."""
-        now: int = self._world.now
+        now = self._world.now
         return now
 
-    def sleep_ms(self, ms: int) -> None:
+    def sleep_ms(self, ms):
         """Sleep, whatever arrives."""
         self._world.sleep(ms)

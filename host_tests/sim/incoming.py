@@ -5,11 +5,8 @@ handler returned, in the order of arrival.  MQTT 3.1 §4; MQTT 5 §4.3 and §4.6
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from host_tests.standin import packets as p
-
-from .network import Link
 
 _SLACK_MS = 1000
 _MUST = 1  # be handed over
@@ -31,7 +28,7 @@ class Message:
     is_forgotten: bool = False  # with the session of the broker
     held_at: int = 0  # ms of the device's clock, when its handler returned
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"received message {self.number} (QoS {self.qos})"
 
 
@@ -46,7 +43,7 @@ class Arrival:
     was_unsure: bool = False  # whether its id was held, when it came
     refusal: int = 0  # the reason for which the program refused it
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         self.is_handled = self.duty == _MUST_NOT
         self.is_excused = self.duty == _MAY
 
@@ -56,31 +53,31 @@ class Incoming:
 
     `buffer_bytes`, `most_held` and `held_ms` are settings of the client."""
 
-    def __init__(self, rules: Any):
+    def __init__(self, rules):
         self._rules = rules
         self._fail = rules.fail
         self.buffer_bytes = 65535
         self.most_held = 65535
         self.held_ms = 300_000
-        self.messages: dict[bytes, Message] = {}
-        self._held: dict[int, Message] = {}  # handed over, PUBREL not read yet
-        self._unsure: set[int] = set()  # whether these are held, since a reset
-        self._closing: set[int] = set()  # PUBREL read, PUBCOMP not yet sent
-        self.unrecorded: set[int] = set()  # of the session before, until it is recorded
+        self.messages = {}
+        self._held = {}  # handed over, PUBREL not read yet
+        self._unsure = set()  # whether these are held, since a reset
+        self._closing = set()  # PUBREL read, PUBCOMP not yet sent
+        self.unrecorded = set()  # of the session before, until it is recorded
         # Of a session that is over, or so it looked before a reset: a place may be taken for as
         # long as an id is held.
         self.may_hold_old_ids = False
-        self._current: Arrival | None = None
+        self._current = None
         self._newest = [-1, -1, -1]
 
-    def on_sent(self, key: bytes, qos: int) -> None:
+    def on_sent(self, key, qos):
         if key in self.messages:
             raise ValueError(f"simulated messages must differ: {key!r} was sent before")
         self.messages[key] = Message(len(self.messages), key, qos)
 
     # --- what the client reads ------------------------------------------------------
 
-    def on_publish(self, link: Link, packet: bytes) -> None:
+    def on_publish(self, link, packet):
         self._check_current()
         qos, packet_id, topic, payload = p.publish_fields(packet, self._rules.level)
         message = self.messages[topic + b"\0" + payload]
@@ -96,7 +93,7 @@ class Incoming:
                 message.held_at = self._rules.device_ms()
                 self._held[packet_id] = message
 
-    def _duty(self, link: Link, message: Message, packet_id: int) -> int:
+    def _duty(self, link, message, packet_id):
         if message.qos == 2:
             self._let_go(packet_id)
             if packet_id in self._held:
@@ -110,7 +107,7 @@ class Incoming:
                 return _MAY
         return _MUST_NOT if message.is_oversize else _MUST
 
-    def _let_go(self, packet_id: int) -> None:
+    def _let_go(self, packet_id):
         # RT-AWAITREL-T: what was held for so long is forgotten, by a clock that may be late.
         message = self._held.get(packet_id)
         if not message:
@@ -122,7 +119,7 @@ class Incoming:
             if over_ms < _SLACK_MS:
                 self._unsure.add(packet_id)
 
-    def on_pubrel(self, link: Link, packet: bytes) -> None:
+    def on_pubrel(self, link, packet):
         self._check_current()
         packet_id = p.read_id(packet)
         self._held.pop(packet_id, None)
@@ -132,7 +129,7 @@ class Incoming:
 
     # --- what the program sees ------------------------------------------------------
 
-    def on_handling(self, key: bytes, qos: int, dup: bool, packet_id: int) -> None:
+    def on_handling(self, key, qos, dup, packet_id):
         now = self._current
         if now is None or now.duty == _MUST_NOT or now.is_handled:
             self._fail("MQTT-4.3.3-10", f"{key!r} is handed over again")
@@ -147,7 +144,7 @@ class Incoming:
         if qos == 2 and message.handled and not message.may_repeat:
             self._fail("MQTT-4.3.3-10", f"{message} is handed over again")
 
-    def on_handled(self) -> None:
+    def on_handled(self):
         now = self._current
         assert now and now.message
         now.is_handled = True
@@ -159,7 +156,7 @@ class Incoming:
             self._held[now.packet_id] = now.message
             now.message.held_at = self._rules.device_ms()
 
-    def on_declined(self, reason: int) -> None:
+    def on_declined(self, reason):
         """The handler refused the message: the answer says why, and its id is free."""
         now = self._current
         assert now and now.message
@@ -167,14 +164,14 @@ class Incoming:
         now.message.may_repeat = True  # if the answer gets lost
         self._held.pop(now.packet_id, None)
 
-    def on_raised(self) -> None:
+    def on_raised(self):
         """The handler raised: the message stays unacknowledged."""
         assert self._current
         self._current.is_excused = True
 
     # --- what the client sends ------------------------------------------------------
 
-    def on_answer(self, link: Link, packet: bytes) -> None:
+    def on_answer(self, link, packet):
         kind = packet[0] >> 4
         packet_id = p.read_id(packet)
         name = p.NAMES[kind]
@@ -199,7 +196,7 @@ class Incoming:
         elif kind == p.PUBCOMP:
             self._closing.discard(packet_id)
 
-    def _may_answer(self, arrival: Arrival, later: list[Arrival]) -> bool:
+    def _may_answer(self, arrival, later):
         # One that was not taken is answered when it comes again, not before.
         if arrival.is_handled or not arrival.is_excused:
             return True
@@ -208,7 +205,7 @@ class Incoming:
             return False
         return arrival.was_unsure
 
-    def check_answered(self, link: Link) -> None:
+    def check_answered(self, link):
         """poll() returned: nothing that was read may be left unanswered."""
         self._check_current()
         self._current = None
@@ -217,14 +214,14 @@ class Incoming:
                 if not arrival.is_excused:
                     self._fail("MQTT-4.3.3-11", f"{arrival.packet_id} got no {p.NAMES[kind]}")
 
-    def _check_current(self) -> None:
+    def _check_current(self):
         now = self._current
         if now and now.duty == _MUST and not now.is_handled and not now.is_excused:
             self._fail("31-4.1-Q1", f"{now.message} was read and not handed over")
 
     # --- the rest -------------------------------------------------------------------
 
-    def on_reset(self) -> None:
+    def on_reset(self):
         """What was handed over and not yet acknowledged may come again."""
         self._current = None
         self._unsure |= self._closing | self.unrecorded
@@ -237,30 +234,30 @@ class Incoming:
                 self._unsure.add(packet_id)
                 del self._held[packet_id]
 
-    def on_session_lost(self) -> None:
+    def on_session_lost(self):
         """The broker's ids begin anew, which the client cannot know."""
         self._unsure |= set(self._held)
         self.may_hold_old_ids |= bool(self._unsure)
         self._held.clear()
 
-    def on_clean_connect(self) -> None:
+    def on_clean_connect(self):
         """The client asks for a clean session: from now on it may forget what it held."""
         for message in self._held.values():
             message.may_repeat = True
         self._unsure |= set(self._held)
         self._held.clear()
 
-    def on_new_session(self) -> None:
+    def on_new_session(self):
         """The client knows that the broker's ids begin anew, once that is recorded."""
         self.unrecorded = set(self._held) | self._unsure | self._closing
         self._held.clear()
         self._unsure.clear()
         self._closing.clear()
 
-    def on_forgotten(self, key: bytes) -> None:
+    def on_forgotten(self, key):
         self.messages[key].is_forgotten = True
 
-    def check_end(self) -> None:
+    def check_end(self):
         for message in self.messages.values():
             if message.is_forgotten or message.is_oversize:
                 continue

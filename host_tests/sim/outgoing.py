@@ -6,7 +6,6 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
@@ -52,14 +51,14 @@ class Flow:
     refusal: int = 0  # the reason for which the broker did not take it
     expires_ms: int = NEVER  # by the device's clock, while it waits in that boot
 
-    def __str__(self) -> str:
+    def __str__(self):
         return f"message {self.number} (QoS {self.qos}, id {self.packet_id})"
 
 
 class Outgoing:
     """Judges the client's PUBLISHes and PUBRELs.  `window`, `is_ordered`: its settings."""
 
-    def __init__(self, rules: Any):
+    def __init__(self, rules):
         self._rules = rules
         self._fail = rules.fail
         self.window = 65535
@@ -67,9 +66,9 @@ class Outgoing:
         self.has_limits = False  # the broker takes packets of some bytes only
         self.has_denied = False  # the broker did not take a message, and took it another time
         self.is_late = False  # the broker passes QoS 2 messages on at PUBREL
-        self.flows: dict[bytes, Flow] = {}
-        self._in_flight: list[Flow] = []  # sent and not acknowledged, oldest first
-        self._by_id: dict[int, Flow] = {}  # the newest message of each packet id
+        self.flows = {}
+        self._in_flight = []  # sent and not acknowledged, oldest first
+        self._by_id = {}  # the newest message of each packet id
         self._first = [-1, -1, -1]  # newest message passed on, by QoS
         self._last = -1  # message passed on last
         self._last_qos0 = -1
@@ -77,21 +76,21 @@ class Outgoing:
         self._pubrecs = 0
         # Packet ids of messages that were done with a PUBREC unanswered, which may be on the next
         # connection, too.
-        self._unanswered: set[int] = set()
-        self.newest_write: list[Flow] = []  # what the write that goes on is to send
-        self._unpromised: list[Flow] = []
-        self._aging: list[Flow] = []  # with an age limit, and never sent so far
+        self._unanswered = set()
+        self.newest_write = []  # what the write that goes on is to send
+        self._unpromised = []
+        self._aging = []  # with an age limit, and never sent so far
         # Messages of QoS 0 given up in this life of which the record says that it was one of
         # another life, which a reset may have taken.
         self._doubtful_drops = 0
-        self._refused: list[Flow] = []  # by the broker, and the program does not know it yet
+        self._refused = []  # by the broker, and the program does not know it yet
         # What of the session before a new one was under way, until that is recorded, and whether
         # its PUBREC had come.
-        self.unrecorded: list[tuple[Flow, bool]] = []
+        self.unrecorded = []
 
     # --- what the program does ------------------------------------------------------
 
-    def on_accepting(self, key: bytes, qos: int, is_online: bool, max_age: int | None = 0) -> Flow:
+    def on_accepting(self, key, qos, is_online, max_age=0):
         if key in self.flows:
             raise ValueError(f"simulated messages must differ: {key!r} was published before")
         self._newest += 1
@@ -103,7 +102,7 @@ class Outgoing:
             self._aging.append(flow)
         return flow
 
-    def on_accepted(self, flow: Flow, packet_id: int, is_deferred: bool) -> None:
+    def on_accepted(self, flow, packet_id, is_deferred):
         """publish() returned; a deferred store keeps the message from the next poll() on."""
         flow.is_accepted = True
         if flow.age:
@@ -120,15 +119,13 @@ class Outgoing:
                 self._fail("31-2.4-ID", f"publish() returned id {packet_id} for {flow}")
             self._name(flow, packet_id)
 
-    def on_kept(self) -> None:
+    def on_kept(self):
         """poll(), connect() or reconnect() is over: what was accepted before is kept."""
         for flow in self._unpromised:
             flow.is_promised = True
         self._unpromised.clear()
 
-    def on_refused(
-        self, flow: Flow, is_to_be_tried_again: bool = False, may_be_kept: bool = False
-    ) -> None:
+    def on_refused(self, flow, is_to_be_tried_again=False, may_be_kept=False):
         """publish() raised: the message must never be seen, unless at QoS 0, where the
         connection may have broken while it was sent, and behind a reset, if the flash kept it
         and could not say so."""
@@ -141,7 +138,7 @@ class Outgoing:
         elif flow.qos or is_to_be_tried_again:
             self._fail("publish", f"raised, but {flow} was sent")
 
-    def on_dropped(self, packet_id: int, reason: int) -> None:
+    def on_dropped(self, packet_id, reason):
         """The client gave a message up and said so; a clean session ends all of them."""
         is_old = reason == TIMEOUT
         for flow in self._refused:  # a reason of the broker's, which the program is told once
@@ -161,16 +158,16 @@ class Outgoing:
         if flow in self._in_flight:
             self._in_flight.remove(flow)
 
-    def check_told(self) -> None:
+    def check_told(self):
         """poll() returned: the program knows what the broker refused."""
         if self._refused:
             self._fail("MQTT-4.3.3-5", f"nobody is told that {self._refused[0]} was refused")
 
-    def _is_old(self, flow: Flow) -> bool:
+    def _is_old(self, flow):
         rules = self._rules
         return flow.life == rules.life and rules.device_ms() >= flow.expires_ms
 
-    def _find_waiting(self, packet_id: int, is_old: bool) -> Flow:
+    def _find_waiting(self, packet_id, is_old):
         flow = self._by_id.get(packet_id)
         if not flow or self._rules.life in (flow.drop_life, flow.done_life):
             # Of several at QoS 0, which have no id, the oldest; else one whose publish() a reset
@@ -188,12 +185,12 @@ class Outgoing:
             self._fail("overflow", f"id {packet_id} is given up and does not exist")
         return flow
 
-    def _may_wait(self, flow: Flow) -> bool:
+    def _may_wait(self, flow):
         if flow.is_sent or flow.drop_life == self._rules.life or flow.was_chosen and not flow.qos:
             return False
         return not flow.qos or not flow.is_accepted or not flow.packet_id
 
-    def on_new_session(self) -> None:
+    def on_new_session(self):
         """The client knows that the broker has nothing: all in flight is to go out as new."""
         life = self._rules.life
         for flow in self.flows.values():
@@ -211,22 +208,22 @@ class Outgoing:
             flow.packet_id = 0
         self._in_flight.clear()
 
-    def on_perhaps_new_session(self) -> None:
+    def on_perhaps_new_session(self):
         """Whether it is to go out as new depends on what a reset left."""
         self.on_new_session()
         self._bring_back()
 
-    def _bring_back(self) -> None:
+    def _bring_back(self):
         # That the session before is over may be forgotten.
         for flow, had_pubrec in self.unrecorded:
             flow.may_be_sent = True
             flow.may_have_pubrec |= had_pubrec
 
-    def may_come_back(self, key: bytes) -> bool:
+    def may_come_back(self, key):
         """publish() refused this message: may it be seen all the same?"""
         return key in self.flows
 
-    def check_expired(self, what: str) -> None:
+    def check_expired(self, what):
         """No message that is too old may still wait."""
         if not self._aging:
             return
@@ -245,11 +242,11 @@ class Outgoing:
                     continue
                 self._fail("max_age", f"{flow} is too old and {what}")
 
-    def on_online(self) -> None:
+    def on_online(self):
         for flow in self.flows.values():
             flow.was_online = True
 
-    def on_unrecorded(self) -> None:
+    def on_unrecorded(self):
         """The journal failed: the PUBREC that was read last may have no record, and so count as
         not received."""
         for flow in self.flows.values():
@@ -257,7 +254,7 @@ class Outgoing:
                 flow.has_pubrec = flow.is_pubrec_new = False
                 flow.may_have_pubrec = True
 
-    def on_reset(self) -> None:
+    def on_reset(self):
         """Only what is durable is still known."""
         self._unpromised.clear()
         self._doubtful_drops = 0
@@ -279,7 +276,7 @@ class Outgoing:
 
     # --- what the client sends ------------------------------------------------------
 
-    def on_publish(self, link: Link, packet: bytes) -> None:
+    def on_publish(self, link, packet):
         level = self._rules.level
         qos, packet_id, topic, payload = p.publish_fields(packet, level)
         if level == 5:
@@ -314,7 +311,7 @@ class Outgoing:
         if under_way > link.notes.most_sent:
             self._fail("MQTT-3.3.4-7", f"{flow} is beyond {link.notes.most_sent}")
 
-    def _named(self, link: Link, topic: bytes, alias: int | None) -> bytes:
+    def _named(self, link, topic, alias):
         # The topic that an alias stands for on this connection.
         notes = link.notes
         if alias is None:
@@ -327,13 +324,13 @@ class Outgoing:
             self._fail("MQTT-3.3.2-8", f"topic alias {alias} is not known")
         return topic or notes.aliases[alias]
 
-    def _check_age(self, flow: Flow) -> None:
+    def _check_age(self, flow):
         # What never was on its way must not be too old.
         if not (flow.was_sent or flow.was_chosen) and flow.life == self._rules.life:
             if self._rules.device_ms() > flow.expires_ms + _SLACK_MS:
                 self._fail("max_age", f"{flow} is sent though it is too old")
 
-    def _check_expiry(self, flow: Flow, said_s: int | None) -> None:
+    def _check_expiry(self, flow, said_s):
         # A message with an age limit says what is left of it, others say nothing.
         if flow.life != self._rules.life:
             return  # the age is not kept over a reset
@@ -348,7 +345,7 @@ class Outgoing:
             if not left_s - 2 < said_s < most_s + 2:
                 self._fail("max_age", f"{flow} says {said_s} s where {left_s} s are left")
 
-    def _on_qos0(self, flow: Flow, packet: bytes) -> None:
+    def _on_qos0(self, flow, packet):
         if packet[0] & 8:
             self._fail("MQTT-4.3.1-1", f"DUP with {flow}")
         if flow.is_sent:
@@ -358,7 +355,7 @@ class Outgoing:
         self._last_qos0 = flow.number
         flow.is_sent = flow.was_sent = True
 
-    def _check_repetition(self, flow: Flow, link: Link, dup: int) -> None:
+    def _check_repetition(self, flow, link, dup):
         rules = self._rules
         if rules.level == 5 and flow.is_sent and flow.link is link and not flow.is_in_doubt:
             self._fail("MQTT-4.4.0-1", f"{flow} is sent again on one connection")
@@ -373,7 +370,7 @@ class Outgoing:
         if dup and not (flow.is_sent or flow.may_be_sent or flow.was_chosen):
             self._fail("31-2.1-DUP", f"{flow} is sent the first time with DUP")
 
-    def _name(self, flow: Flow, packet_id: int) -> None:
+    def _name(self, flow, packet_id):
         flow.packet_id = packet_id
         self._by_id[packet_id] = flow
         self._unanswered.discard(packet_id)
@@ -381,7 +378,7 @@ class Outgoing:
             if other.packet_id == packet_id and other is not flow:
                 self._fail("31-2.4-ID", f"id of {other} is used for {flow}")
 
-    def _check_place(self, flow: Flow, link: Link) -> None:
+    def _check_place(self, flow, link):
         # A pass goes through what is in flight from the oldest on and skips nothing;
         # what is sent again after a time-out begins a new pass.
         notes = link.notes
@@ -399,19 +396,19 @@ class Outgoing:
                 self._fail("31-4.2-RECONNECT", f"new {flow} before PUBREL of {other}")
         notes.cursor = number
 
-    def _enter(self, flow: Flow) -> None:
+    def _enter(self, flow):
         flights = self._in_flight
         if flow not in flights:
             flights.append(flow)
             if len(flights) > 1 and flights[-2].number > flow.number:
                 flights.sort(key=lambda item: item.number)
 
-    def _was_chosen_before_done(self, flow: Flow, link: Link) -> bool:
+    def _was_chosen_before_done(self, flow, link):
         # The packet waited for room while its last acknowledgement came.
         is_done = flow.done_life == self._rules.life
         return is_done and 0 <= link.blocked_at <= flow.done_at
 
-    def on_no_room(self, link: Link, packet: bytes) -> None:
+    def on_no_room(self, link, packet):
         """The stream took nothing of a packet: the client may take it for sent."""
         if packet[0] & 0xF0 == 0x30:
             _, _, topic, payload = p.publish_fields(packet, self._rules.level)
@@ -421,12 +418,12 @@ class Outgoing:
             if flow:
                 flow.was_chosen = True
 
-    def on_write_failed(self) -> None:
+    def on_write_failed(self):
         """What the newest write was to send may have been sent or not."""
         for flow in self.newest_write:
             flow.is_in_doubt = True
 
-    def on_pubrel(self, link: Link, packet: bytes) -> None:
+    def on_pubrel(self, link, packet):
         packet_id = p.read_id(packet)
         if packet[0] & 0xF7 != 0x62:
             self._fail("31-3.6-PUBREL", f"first byte {packet[0]:#x}")
@@ -451,7 +448,7 @@ class Outgoing:
         flow.done_life = -1
         self._enter(flow)
 
-    def _check_pubrel(self, flow: Flow, link: Link, dup: int) -> None:
+    def _check_pubrel(self, flow, link, dup):
         rules = self._rules
         if not (flow.has_pubrec or flow.may_have_pubrec):
             self._fail("31-3.5-PUBREC", f"PUBREL before PUBREC of {flow}")
@@ -486,7 +483,7 @@ class Outgoing:
                 self._fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
         notes.rel_cursor = number
 
-    def _check_pubrec_order(self, flow: Flow) -> None:
+    def _check_pubrec_order(self, flow):
         # Level 4 knows no stages: PUBRELs leave in the order of the PUBRECs.
         if not flow.is_pubrec_new:
             return
@@ -494,7 +491,7 @@ class Outgoing:
             if other.is_pubrec_new and other.pubrec_number < flow.pubrec_number:
                 self._fail("MQTT-4.6.0-4", f"PUBREL of {flow} before that of {other}")
 
-    def on_control(self, link: Link, packet: bytes) -> None:
+    def on_control(self, link, packet):
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         controls = link.notes.controls
@@ -507,7 +504,7 @@ class Outgoing:
 
     # --- what the client reads ------------------------------------------------------
 
-    def on_answer(self, link: Link, packet: bytes) -> None:
+    def on_answer(self, link, packet):
         packet_id = p.read_id(packet)
         kind = packet[0] >> 4
         flow = self._find(packet_id)
@@ -539,19 +536,19 @@ class Outgoing:
         elif kind == p.PUBCOMP:
             self._unanswered.discard(packet_id)
 
-    def on_control_answer(self, link: Link, packet: bytes) -> None:
+    def on_control_answer(self, link, packet):
         """SUBACK or UNSUBACK was read: its id is free, unless the request waits for room to go out
         again."""
         if link.blocked_at < 0:
             link.notes.controls.pop(p.read_id(packet), None)
 
-    def _find(self, packet_id: int) -> Flow | None:
+    def _find(self, packet_id):
         for flow in self._in_flight:
             if flow.packet_id == packet_id:
                 return flow
         return None
 
-    def _find_done(self, packet_id: int) -> Flow | None:
+    def _find_done(self, packet_id):
         # That a message was done or given up need not survive a reset, nor that its session was
         # over; what is over in this life stays so.
         flow = self._by_id.get(packet_id)
@@ -563,13 +560,13 @@ class Outgoing:
 
     # --- what the receivers see -----------------------------------------------------
 
-    def _may_overtake(self) -> bool:
+    def _may_overtake(self):
         # An answer was lost, and the broker passes on what is released first.
         if self.has_denied:
             return True
         return self.is_late and self._rules.level > 3 and self._rules.was_answer_lost()
 
-    def on_delivered(self, key: bytes) -> None:
+    def on_delivered(self, key):
         flow = self.flows[key]
         rules = self._rules
         flow.delivered += 1
@@ -585,12 +582,12 @@ class Outgoing:
             self._fail("MQTT-4.6-RM1", f"{flow} after message {self._last}")
         self._last = flow.number
 
-    def revived(self) -> int:
+    def revived(self):
         """Messages that were done before a reset; that need not have survived it."""
         life = self._rules.life
         return sum(0 <= flow.done_life < life for flow in self.flows.values()) if life else 0
 
-    def check_end(self) -> None:
+    def check_end(self):
         for flow in self.flows.values():
             if not flow.is_promised or not flow.qos or flow.delivered or flow.drop_life >= 0:
                 continue

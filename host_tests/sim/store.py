@@ -6,8 +6,6 @@ all of them or as many as the fault says; that a message is done makes nothing d
 even at `commit()`.  So it shows which barriers the client really relies on.
 """
 
-from typing import Any
-
 from host_tests.standin import packets as p
 from host_tests.standin.store import KeepingStore
 
@@ -20,12 +18,12 @@ _DONE = (p.PUBACK << 4, p.PUBCOMP << 4)
 class Medium(KeepingStore):
     """What of a device outlives its resets: what is durable, and the calls since."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.slots = _ANY_NUMBER
-        self.calls: list[tuple] = []
+        self.calls = []
 
-    def cut(self, survivors: int) -> None:
+    def cut(self, survivors):
         """A reset; `survivors`: how many calls that were not durable are there all the same."""
         for name, *args in self.calls[:survivors]:
             getattr(self, name)(*args)
@@ -39,7 +37,7 @@ class SurvivingStore(KeepingStore):
     shares pages.
     """
 
-    def __init__(self, world: Any, medium: Medium, is_deferred: bool):
+    def __init__(self, world, medium, is_deferred):
         super().__init__()
         self._world = world
         self._medium = medium
@@ -50,18 +48,18 @@ class SurvivingStore(KeepingStore):
         self.last_id, self.is_clean = medium.last_id, medium.is_clean
         self._on_flash = len(self.kept)
 
-    def _step(self) -> None:
+    def _step(self):
         world = self._world
         if world.is_dead or world.meet(world.store):
             raise DeviceReset
 
-    def _record(self, name: str, *args: Any) -> None:
+    def _record(self, name, *args):
         self._step()
         getattr(super(), name)(*args)
         self._medium.calls.append((name, *args))
         self._is_due = True
 
-    def put(self, ring: bytearray, at: int, n: int, is_online: bool, is_behind: bool) -> bool:
+    def put(self, ring, at, n, is_online, is_behind):
         self._step()
         if self._on_flash >= self.slots:
             self.sync()  # no room but by forgetting what is done
@@ -74,21 +72,21 @@ class SurvivingStore(KeepingStore):
             self._force()
         return True
 
-    def note(self, first: int, packet_id: int) -> None:
+    def note(self, first, packet_id):
         was_due = self._is_due
         self._record("note", first, packet_id)
         if first in _DONE:
             self._is_due = was_due
 
-    def renew(self, is_clean: bool) -> None:
+    def renew(self, is_clean):
         self._record("renew", is_clean)
 
-    def _force(self) -> None:
+    def _force(self):
         self._medium.cut(_ANY_NUMBER)
         self._on_flash = len(self.kept)
         self._is_due = False
 
-    def commit(self) -> None:
+    def commit(self):
         counter = self._world.store
         if self._world.is_dead or counter.count == counter.next:
             self._step()
@@ -98,6 +96,6 @@ class SurvivingStore(KeepingStore):
 
     tidy = commit
 
-    def sync(self) -> None:
+    def sync(self):
         self._step()
         self._force()

@@ -8,10 +8,8 @@ seed is one run.
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
@@ -19,7 +17,6 @@ from host_tests.choice import class_for
 from . import programs
 from .clock import injected
 from .device import HandlerError, Taking
-from .faults import Fault
 from .network import DeviceReset
 from .programs import RESETS, Handed
 from .rules import Rules, Violation
@@ -36,7 +33,7 @@ class TaskWorld(World):
 
     is_over = False  # `main` is, or the boot
 
-    def run_tasks(self, main: Callable[[], Coroutine]) -> None:
+    def run_tasks(self, main):
         """Run `main()` with the tasks that it begins, anew at each boot; raises Violation."""
         with injected(self), suppress(Violation):  # the first one is in the record
             while self._run_boot(main):
@@ -45,7 +42,7 @@ class TaskWorld(World):
             raise self.rules.violation
         self.rules.check_end()
 
-    def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
+    def _run_boot(self, main):
         # -> did it end with a reset?
         self.is_over = False
         with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
@@ -56,7 +53,7 @@ class TaskWorld(World):
                 return True
         return False
 
-    async def _limited(self, main: Coroutine) -> None:
+    async def _limited(self, main):
         try:
             async with asyncio.timeout(None) as limit:
                 asyncio.get_running_loop().call_later(_MOST_S, self._end, limit)
@@ -67,13 +64,13 @@ class TaskWorld(World):
         finally:
             self.is_over = True
 
-    def _end(self, limit: asyncio.Timeout) -> None:
+    def _end(self, limit):
         # Held ids of a session that was over in secret may take all places until they are
         # forgotten, and only then what waits for these comes.
         most_s = _HELD_S + _MOST_S if self.rules.secret_losses else 0
         limit.reschedule(self.now / 1000 + most_s)
 
-    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_error(self, loop, context):
         is_reset = isinstance(context.get("exception"), DeviceReset)
         if not (self.rules.violation or is_reset):
             error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
@@ -83,11 +80,11 @@ class TaskWorld(World):
 class _Selector(selectors.SelectSelector):
     # Waiting turns the world on.
 
-    def __init__(self, world: TaskWorld):
+    def __init__(self, world):
         super().__init__()
         self._world = world
 
-    def select(self, timeout: float | None = None) -> list:
+    def select(self, timeout=None):
         world = self._world
         error = world.rules.violation or (DeviceReset() if world.is_dead else None)
         if error and not world.is_over:
@@ -105,18 +102,18 @@ class _Selector(selectors.SelectSelector):
 class Loop(asyncio.SelectorEventLoop):
     """An event loop on the time of `world`."""
 
-    def __init__(self, world: TaskWorld):
+    def __init__(self, world):
         super().__init__(_Selector(world))
         self._world = world
 
-    def time(self) -> float:
+    def time(self):
         return self._world.now / 1000
 
 
 class Watched(Taking):
     """The rules hear what is accepted."""
 
-    def __init__(self, world: World, **options: Any):
+    def __init__(self, world, **options):
         self.world = world
         self._outgoing = world.rules.outgoing
         self._incoming = world.rules.incoming
@@ -127,17 +124,15 @@ class Watched(Taking):
         super().__init__("device", "broker", store=world.device.store(), **options)
         self.on_drop = self._on_drop
 
-    def _on_drop(self, packet_id: int, reason: int) -> None:
+    def _on_drop(self, packet_id, reason):
         self._outgoing.on_dropped(packet_id, reason)
 
-    async def connect(self, clean_session: bool = True, *more: Any) -> bool:
+    async def connect(self, clean_session=True, *more):
         if clean_session:
             self._incoming.on_clean_connect()  # it forgets before the broker hears of it
         return bool(await super().connect(clean_session, *more))
 
-    def publish_nowait(
-        self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
-    ) -> int:
+    def publish_nowait(self, topic, msg, retain=False, qos=0, *more):
         if self.world.is_dead:
             raise DeviceReset
         flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
@@ -149,22 +144,22 @@ class Watched(Taking):
         self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
         return int(packet_id)
 
-    def _turn(self, reads: bool = True) -> int:
+    def _turn(self, reads=True):
         error = self.last_error
-        handled: int = super()._turn(reads)
+        handled = super()._turn(reads)
         if self.last_error in (None, error):
             self._outgoing.on_kept()
         return handled
 
 
 @cache
-def watched(level: int, named: frozenset[str]) -> type:
+def watched(level, named):
     """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
     return type("Client", (Watched, aio.extend(base)), {})
 
 
-def make_client(world: TaskWorld, level: int, **options: Any) -> Any:
+def make_client(world, level, **options):
     """-> a watched client."""
     named = frozenset(options) & {"overflow", "ordered"}
     return watched(level, named)(world, level=level, **options)
@@ -176,29 +171,27 @@ class Program(programs.Program):
 
     _make_world = TaskWorld
     _rules = partial(Rules, incoming=Handed)
-    _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
+    _up_qos = (1, 2)  # of the program's messages
 
-    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
+    def __init__(self, seed, over=None, is_traced=False):
         super().__init__(seed, over, is_traced)
         dice = self._dice
-        options: dict[str, Any] = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": _HELD_S}
+        options = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": _HELD_S}
         if dice.random() < 0.4:
             options["max_awaiting_rel"] = dice.choice((1, 2, 8))
         self._options = options
-        self._filters: tuple[bytes | None, ...] = dice.choice(
-            ((None,), self._topics, (b"d/1", b"#"))
-        )
+        self._filters = dice.choice(((None,), self._topics, (b"d/1", b"#")))
         self._published = 0
 
-    def run(self) -> None:
+    def run(self):
         self._choose_store()
         self._have_sent()
         self.world.run_tasks(self._main)
 
-    def _choose_store(self) -> None:
+    def _choose_store(self):
         self.world.device.store_kind = "ram"
 
-    def _make_client(self) -> Any:
+    def _make_client(self):
         return make_client(
             self.world,
             keepalive=60,
@@ -208,11 +201,11 @@ class Program(programs.Program):
             **self._options,
         )
 
-    def _begins_anew(self) -> bool:
+    def _begins_anew(self):
         # Is the session to be a clean one?
         return False
 
-    async def _main(self) -> None:
+    async def _main(self):
         self._is_calm = self._is_ending = False
         self._client = client = self._make_client()
         await client.connect(self._begins_anew(), self.world.open_link)
@@ -247,21 +240,21 @@ class Program(programs.Program):
 
     _is_calm = _is_ending = False
 
-    async def _pause(self, most_ms: int) -> None:
+    async def _pause(self, most_ms):
         await asyncio.sleep(self._dice.choice((0, 0, self._dice.randint(0, most_ms))) / 1000)
 
-    async def _publish(self) -> None:
+    async def _publish(self):
         for _ in range(self._dice.randint(0, 6)):
             with suppress(MQTTError):  # the client said goodbye while this waited
                 await self._publish_one()
             await self._pause(800)
 
-    async def _publish_one(self) -> None:
+    async def _publish_one(self):
         self._published += 1
         payload = b"up %d" % self._published
         await self._client.publish(b"u", payload, False, self._dice.choice(self._up_qos))
 
-    async def _consume(self, pattern: bytes | None) -> None:
+    async def _consume(self, pattern):
         messages = self._client.messages(pattern)
         while not self._is_ending:
             with suppress(HandlerError, MQTTError):
@@ -272,7 +265,7 @@ class Program(programs.Program):
             if self._dice.random() < 0.5:
                 messages = self._client.messages(pattern)
 
-    async def _body(self, message: aio.Message) -> bool:
+    async def _body(self, message):
         # -> is the loop to be left?
         if self.world.is_dead:
             raise DeviceReset
@@ -307,14 +300,14 @@ class Rebooting(Program):
     what was accepted arrives, and what was acknowledged is not handed over again.
     """
 
-    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+    def _choose_faults(self):
         found = super()._choose_faults()
         for place, reach in RESETS:
             for _ in range(self._dice.randint(0, 3)):
                 self._add_reset(found, place, reach)
         return found
 
-    def _choose_store(self) -> None:
+    def _choose_store(self):
         dice = self._dice
         device = self.world.device
         device.store_kind = dice.choice(("log", "journal"))
@@ -328,7 +321,7 @@ class Rebooting(Program):
             self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
         self._level = self._options.pop("level")
 
-    def _make_client(self) -> Any:
+    def _make_client(self):
         # A journal with messages is not for another level, from or to 5.
         level = self._dice.choice((3, 4, 5, self._level, self._level))
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
@@ -350,5 +343,5 @@ class Rebooting(Program):
         self._level = level
         return client
 
-    def _begins_anew(self) -> bool:
+    def _begins_anew(self):
         return self._dice.random() < 0.15

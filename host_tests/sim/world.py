@@ -5,14 +5,12 @@ same three give the same run, byte for byte.  Nothing waits for real time.
 """
 
 import heapq
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from .broker import Broker
 from .clock import Clock, injected
 from .device import Device
-from .faults import PLACES, Counter, Fault
+from .faults import PLACES, Counter
 from .network import DeviceReset, Link
 from .rules import Rules
 from .settings import Script
@@ -32,15 +30,15 @@ class World:
 
     def __init__(
         self,
-        settings: Script | None = None,
+        settings=None,
         *,
-        faults: Iterable[Fault] = (),
-        settle_ms: int | None = None,
-        lasts_ms: int = 0,
-        over: Callable[[Link, int], Any] | None = None,
-        rules: Callable[[Any], Rules] = Rules,
-        is_traced: bool = False,
-        **more: Any,
+        faults=(),
+        settle_ms=None,
+        lasts_ms=0,
+        over=None,
+        rules=Rules,
+        is_traced=False,
+        **more,
     ):
         settings = settings or Script()
         settings = replace(settings, **more) if more else settings
@@ -53,14 +51,14 @@ class World:
         self._over = over
         self.away_until = 0  # nobody can be reached before
         self.latency_up = self.latency_down = settings.latency_ms
-        self.trace: list[str] | None = [] if is_traced else None
-        self.struck: list[Fault] = []
-        self.places_at_first: dict[str, int] = {}  # passed when the first fault struck
+        self.trace = [] if is_traced else None
+        self.struck = []
+        self.places_at_first = {}  # passed when the first fault struck
         self.is_dead = False
-        self.link: Link | None = None
+        self.link = None
         self.links = 0
         self.clock = Clock(self)
-        self._events: list[tuple[int, int, Link | None, Any]] = []
+        self._events = []
         self._serial = 0
         self._drowse = 0
         self._survivors = 0
@@ -68,24 +66,24 @@ class World:
         faults = list(faults)
         for place in PLACES:  # world.up, world.down and so on
             setattr(self, place, Counter([one for one in faults if one.place == place]))
-        self.rules: Any = rules(self)
+        self.rules = rules(self)
         self.rules.outgoing.is_late = settings.late
         self.rules.outgoing.has_limits = settings.most > 0
         self.broker = Broker(self, settings)
         self.device = Device(self)
 
-    def places(self) -> dict[str, int]:
+    def places(self):
         """How often each place was passed in this run: the faults that could strike it."""
         return {place: getattr(self, place).count for place in PLACES}
 
     @property
-    def delivered(self) -> list[tuple[bytes, bytes]]:
+    def delivered(self):
         """What the receivers of the client's messages saw: (topic, payload) in order."""
         return self.rules.delivered
 
     # --- running --------------------------------------------------------------------
 
-    def run(self, program: Callable[[Device], None]) -> None:
+    def run(self, program):
         """Run `program(device)` from each boot on until it returns; raises Violation at the first
         broken promise."""
         with injected(self):
@@ -99,7 +97,7 @@ class World:
             raise self.rules.violation
         self.rules.check_end()
 
-    def _reset(self) -> None:
+    def _reset(self):
         self.note("device resets")
         self.rules.on_reset()
         self.device.medium.cut(self._survivors)
@@ -109,14 +107,14 @@ class World:
         self.is_dead = False
         self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
 
-    def meet(self, counter: Counter, link: Link | None = None) -> Fault | None:
+    def meet(self, counter, link=None):
         """A place is passed -> the fault that strikes there."""
         struck = counter.step()
         if struck:
             self.strike(struck, link)
         return struck
 
-    def strike(self, fault: Fault, link: Link | None) -> None:
+    def strike(self, fault, link):
         if not self.struck:
             self.places_at_first = self.places()
         self.struck.append(fault)
@@ -128,12 +126,12 @@ class World:
         elif fault.kind == "away":
             self.away_until = self._quiet_since = self.now + fault.value
 
-    def send(self, topic: bytes, payload: bytes, qos: int) -> None:
+    def send(self, topic, payload, qos):
         """Some other client publishes a message that the device has subscribed to."""
         self.rules.incoming.on_sent(topic + b"\0" + payload, qos)
         self.broker.send(topic, payload, qos)
 
-    def open_link(self, *address: object) -> Any:
+    def open_link(self, *address):
         """The client opens a connection -> its stream; raises OSError when there is no way."""
         if self.is_dead:
             raise DeviceReset
@@ -152,22 +150,22 @@ class World:
         self.note(f"client opens connection {link.number}")
         return self._over(link, self.seed) if self._over else link
 
-    def note(self, text: str) -> None:
+    def note(self, text):
         """Add a line to the trace, if there is one."""
         if self.trace is not None:
             self.trace.append(f"{self.now:8d} ms  {text}")
 
     # --- time -----------------------------------------------------------------------
 
-    def schedule(self, when: int, link: Link | None, item: Any) -> None:
+    def schedule(self, when, link, item):
         """At `when`, bytes of a link or what became of it reach the broker."""
         self._serial += 1
         heapq.heappush(self._events, (when, self._serial, link, item))
 
-    def call(self, delay_ms: int, function: Callable[[], None]) -> None:
+    def call(self, delay_ms, function):
         self.schedule(self.now + delay_ms, None, function)
 
-    def next_event_in(self, most: int) -> int:
+    def next_event_in(self, most):
         """Ticks until something happens to the device or the broker, `most` at most."""
         when = self.now + most
         if self._events:
@@ -178,7 +176,7 @@ class World:
                 when = min(when, arrival)
         return max(0, when - self.now)
 
-    def sleep(self, ms: int) -> None:
+    def sleep(self, ms):
         """The device sleeps; longer than it wanted, where nothing goes on anyway."""
         if self.is_dead:
             raise DeviceReset
@@ -190,7 +188,7 @@ class World:
             self._drowse = 0
         self.advance(ms)
 
-    def advance(self, ms: int) -> None:
+    def advance(self, ms):
         target = self.now + ms
         events = self._events
         while events and events[0][0] <= target:
@@ -208,7 +206,7 @@ class World:
             if target - self._quiet_since > most_ms or self.turn.count > most_turns:
                 self.rules.fail("termination", "faults are over, and still not all is done")
 
-    def _happen(self, link: Link | None, item: Any) -> None:
+    def _happen(self, link, item):
         broker = self.broker
         if link is None:
             item()
