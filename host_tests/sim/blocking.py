@@ -19,7 +19,6 @@ from .rules import Rules
 
 from umqtt31 import MQTTError, robust, simple  # isort: skip
 
-_MOST_MS = 3_600_000  # for all of a program
 _DEEPEST = 4  # callbacks inside of callbacks
 _SUBACK_REFUSED = 128
 _STRIKES = (("refuse", "open", 6, 3), ("busy", "open", 6, 3), ("forget", "down", 600, 4))
@@ -159,9 +158,10 @@ class Program(programs.Program):
     # It pauses as it likes; a broker waits for so long.
     _rules = partial(Rules, outgoing=OneByOne, incoming=Answered, silence=1.5)
     _down_qos = (0, 1, 1, 2, 2)
+    _settle_ms = 3_600_000
 
-    def __init__(self, seed, over=None, is_traced=False):
-        super().__init__(seed, over, is_traced)
+    def __init__(self, seed, over=None):
+        super().__init__(seed, over)
         dice = self._dice
         self._size = dice.choice((64, 256))
         self._is_robust = dice.random() < 0.4
@@ -218,8 +218,6 @@ class Program(programs.Program):
 
     def _pause(self, most_ms):
         self.world.sleep(self._dice.choice((1, self._dice.randint(1, most_ms))))
-        if self.world.now > _MOST_MS:
-            self.world.rules.fail("termination", "faults are over, and still not all is done")
 
     # --- what the program calls ---------------------------------------------------------
 

@@ -5,7 +5,6 @@ from itertools import chain
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from . import campaign, faults, script
 
@@ -32,16 +31,13 @@ def run(seconds, seed):
     start = time.monotonic()
     jobs = campaign.exhaustive_jobs()
     more = campaign.random_jobs(seed, _SEEDS)
-    whole = len(jobs)
+    left = len(jobs)
     console = Console()
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("schedules", total=seconds)
+    with console.status("schedules") as status:
         for result in campaign.run_jobs(chain(jobs, more), seconds):
             total.add(result)
-            whole -= result.is_exhaustive
-            passed = time.monotonic() - start
-            text = f"{len(total.schedules):,} schedules"
-            progress.update(task, completed=passed, description=text)
+            left -= result.is_exhaustive
+            status.update(f"{len(total.schedules):,} schedules")
             if total.failures:
                 break
     passed = time.monotonic() - start
@@ -49,8 +45,8 @@ def run(seconds, seed):
     console.print(
         f"{len(total.schedules):,} distinct fault schedules in {passed:.0f} s, {rate:,.0f}/s"
     )
-    if whole:
-        console.print(f"the exhaustive part is not finished: {whole} scripts left")
+    if left:
+        console.print(f"the exhaustive part is not finished: {left} scripts left")
     if not total.failures:
         console.print("every promise held")
         return

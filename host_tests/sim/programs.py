@@ -26,10 +26,11 @@ class Program:
 
     _make_world = World
     _rules = Rules
+    _settle_ms = None  # after the last fault, None: the program itself looks at the time
     _topics = (b"d/1", b"d/2")  # of the broker's messages
     _down_qos = (1, 2)
 
-    def __init__(self, seed, over=None, is_traced=False):
+    def __init__(self, seed, over=None):
         self._dice = dice = random.Random(seed)
         self._choose()
         self.faults = self._choose_faults()
@@ -41,7 +42,7 @@ class Program:
             reuse=dice.random() < 0.5,
             over=over,
             rules=self._rules,
-            is_traced=is_traced,
+            settle_ms=self._settle_ms,
             **self._terms(),
         )
 
@@ -122,6 +123,10 @@ class Handed(Incoming):
     def on_pubrel(self, link, packet):
         pass
 
+    def on_session_lost(self):
+        """Held ids may take all places until they are forgotten, and only then more comes."""
+        self.may_hold_old_ids = True
+
     def on_answer(self, link, packet):
         kind, packet_id = packet[0] >> 4, p.read_id(packet)
         if kind == p.PUBCOMP:
@@ -163,6 +168,7 @@ class Handed(Incoming):
 
     def on_reset(self):
         """What is not answered may come again, done or not."""
+        self.may_hold_old_ids |= self._rules.secret_losses > 0
         for key in self._handed:
             if key not in self._answered:
                 self._left[key] = self._handed[key]

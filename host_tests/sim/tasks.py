@@ -24,8 +24,7 @@ from .world import World
 
 from umqtt31 import JOURNAL, MQTTError, aio  # isort: skip
 
-_MOST_S = 300  # for all of a program, faults included
-_HELD_S = 400  # that an id waits for its PUBREL: longer than that
+_HELD_S = 400  # that an id waits for its PUBREL: longer than all of a program should take
 
 
 class TaskWorld(World):
@@ -48,27 +47,16 @@ class TaskWorld(World):
         with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
             runner.get_loop().set_exception_handler(self._on_error)
             try:
-                runner.run(self._limited(main()))
+                runner.run(self._watch(main))
             except DeviceReset:
                 return True
         return False
 
-    async def _limited(self, main):
+    async def _watch(self, main):
         try:
-            async with asyncio.timeout(None) as limit:
-                asyncio.get_running_loop().call_later(_MOST_S, self._end, limit)
-                await main
-        except TimeoutError:
-            with suppress(Violation):
-                self.rules.fail("termination", "faults are over, and still not all is done")
+            await main()
         finally:
             self.is_over = True
-
-    def _end(self, limit):
-        # Held ids of a session that was over in secret may take all places until they are
-        # forgotten, and only then what waits for these comes.
-        most_s = _HELD_S + _MOST_S if self.rules.secret_losses else 0
-        limit.reschedule(self.now / 1000 + most_s)
 
     def _on_error(self, loop, context):
         is_reset = isinstance(context.get("exception"), DeviceReset)
@@ -77,14 +65,19 @@ class TaskWorld(World):
             self.rules.violation = error
 
 
-class _Selector(selectors.SelectSelector):
-    # Waiting turns the world on.
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop on the time of `world`, which waiting turns on."""
 
     def __init__(self, world):
-        super().__init__()
         self._world = world
+        selector = selectors.SelectSelector()
+        selector.select = self._select
+        super().__init__(selector)
 
-    def select(self, timeout=None):
+    def time(self):
+        return self._world.now / 1000
+
+    def _select(self, timeout=None):
         world = self._world
         error = world.rules.violation or (DeviceReset() if world.is_dead else None)
         if error and not world.is_over:
@@ -92,22 +85,12 @@ class _Selector(selectors.SelectSelector):
             raise error
         if world.is_dead:
             return []
-        if timeout is None:
-            world.rules.fail("termination", "every task waits, and for nothing")
-        if timeout > 0:
-            world.advance(max(1, round(timeout * 1000)))
+        with suppress(Violation):  # it is raised the next time
+            if timeout is None:
+                world.rules.fail("termination", "every task waits, and for nothing")
+            if timeout > 0:
+                world.advance(max(1, round(timeout * 1000)))
         return []
-
-
-class Loop(asyncio.SelectorEventLoop):
-    """An event loop on the time of `world`."""
-
-    def __init__(self, world):
-        super().__init__(_Selector(world))
-        self._world = world
-
-    def time(self):
-        return self._world.now / 1000
 
 
 class Watched(Taking):
@@ -159,27 +142,22 @@ def watched(level, named):
     return type("Client", (Watched, aio.extend(base)), {})
 
 
-def make_client(world, level, **options):
-    """-> a watched client."""
-    named = frozenset(options) & {"overflow", "ordered"}
-    return watched(level, named)(world, level=level, **options)
-
-
 class Program(programs.Program):
     """A random program of tasks that publish, loops whose bodies pause, publish, raise, break
     and are cancelled, and a client that says goodbye between."""
 
     _make_world = TaskWorld
+    _settle_ms = 300_000
     _rules = partial(Rules, incoming=Handed)
     _up_qos = (1, 2)  # of the program's messages
 
-    def __init__(self, seed, over=None, is_traced=False):
-        super().__init__(seed, over, is_traced)
+    def __init__(self, seed, over=None):
+        super().__init__(seed, over)
         dice = self._dice
-        options = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": _HELD_S}
+        self._level = dice.choice((3, 4, 5))
+        self._options = {"keepalive": 60, "buffer_size": 64, "await_rel_timeout": _HELD_S}
         if dice.random() < 0.4:
-            options["max_awaiting_rel"] = dice.choice((1, 2, 8))
-        self._options = options
+            self._options["max_awaiting_rel"] = dice.choice((1, 2, 8))
         self._filters = dice.choice(((None,), self._topics, (b"d/1", b"#")))
         self._published = 0
 
@@ -192,14 +170,13 @@ class Program(programs.Program):
         self.world.device.store_kind = "ram"
 
     def _make_client(self):
-        return make_client(
-            self.world,
-            keepalive=60,
-            buffer_size=64,
-            max_inflight=self._dice.choice((1, 4)),
-            max_mqueue_len=self._dice.choice((0, 2, 16)),
-            **self._options,
-        )
+        dice = self._dice
+        return self._client_of(self._level, dice.choice((1, 4)), dice.choice((0, 2, 16)))
+
+    def _client_of(self, level, window, queue):
+        make = watched(level, frozenset(self._options) & {"overflow", "ordered"})
+        sizes = {"max_inflight": window, "max_mqueue_len": queue}
+        return make(self.world, level=level, **sizes, **self._options)
 
     def _begins_anew(self):
         # Is the session to be a clean one?
@@ -312,14 +289,12 @@ class Rebooting(Program):
         device = self.world.device
         device.store_kind = dice.choice(("log", "journal"))
         device.is_deferred = dice.random() < 0.4
-        self._is_ordered = is_ordered = dice.random() < 0.2
-        self.world.rules.outgoing.is_ordered = is_ordered
-        if is_ordered:
+        self._is_ordered = dice.random() < 0.2
+        if self._is_ordered:
             self._options["ordered"] = True
             self._up_qos = (dice.choice((1, 2)),)
         elif dice.random() < 0.3:
             self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
-        self._level = self._options.pop("level")
 
     def _make_client(self):
         # A journal with messages is not for another level, from or to 5.
@@ -327,19 +302,13 @@ class Rebooting(Program):
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
             level = self._level
         window = 1 if self._is_ordered else self._dice.choice((1, 4))
-        options = {
-            "keepalive": 60,
-            "buffer_size": 64,
-            "max_inflight": window,
-            "max_mqueue_len": 20 - window,  # all that an earlier boot took
-            **self._options,
-        }
+        sizes = window, 20 - window  # all that an earlier boot took finds room
         try:
-            client = make_client(self.world, level, **options)
+            client = self._client_of(level, *sizes)
         except MQTTError as error:
             if error.code != JOURNAL or level == self._level:
                 raise
-            return make_client(self.world, self._level, **options)
+            return self._client_of(self._level, *sizes)
         self._level = level
         return client
 
