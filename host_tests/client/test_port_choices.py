@@ -12,6 +12,7 @@ import pytest
 
 from umqtt31 import NETWORK, FileBlockDevice, MQTTClient, MQTTError
 from umqtt31.handshake import text_of
+from umqtt31.simple import MQTTClient as Simple
 from umqtt31.tls import context_of
 
 
@@ -129,6 +130,20 @@ def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_pa
         assert device.ioctl(operation, 0) == 0
     assert device.ioctl(4, 0) == 2
     device.close()
+
+
+# Of Linux and lwIP, of the ESP32, of MicroPython's unix port.
+@pytest.mark.parametrize("reason", [-2, -202, "[addrinfo error -2]"])
+def test_name_that_is_not_known_is_told(sock, reason):
+    client = MQTTClient("a", "broker")
+    client.look_up = Mock(side_effect=OSError(reason))
+    with pytest.raises(MQTTError, match="cannot reach .*: name broker is not known"):
+        client.connect()
+    simple = Simple("a", "broker")
+    simple.look_up = client.look_up
+    with pytest.raises(OSError) as caught:
+        simple.connect()
+    assert caught.value.args[0] == (None if isinstance(reason, str) else reason)
 
 
 def test_look_up_of_the_program_takes_the_place_of_the_port_s(sock):

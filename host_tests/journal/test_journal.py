@@ -95,6 +95,25 @@ def test_group_commit_programs_only_at_commit():
     assert found(journal).ids == [1, 2, 3, 4]
 
 
+def test_pubrec_when_its_note_fills_the_group_then_is_that_message_s():
+    """However full the group is, and though the messages before it are done."""
+    for length in range(222, 236):
+        journal = opened(5, group_commit=True)
+        for packet_id in (1, 2, 3, 4):
+            journal.put(packet_id, 1 if packet_id == 1 else 2)
+        journal.commit()
+        journal.put(5, packet=b"x" * 250)
+        journal.put(6, packet=b"x" * length)
+        journal.remove(1)
+        journal.pubrec(2)
+        while journal.flash.erases < 10:  # what still counts is copied
+            turn(journal, 1, first=7, packet=b"x" * 200)
+            journal.commit()
+        journal.sync()
+        messages = found(journal).messages[:3]
+        assert [m[::3] for m in messages] == [(2, True), (3, False), (4, False)]
+
+
 def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     journal = opened(4, slots=90)
     count = filled(journal, qos=2)

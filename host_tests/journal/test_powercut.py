@@ -75,8 +75,8 @@ class ErasesBeforeCopying(Journal):
 
 BROKEN = {
     "PUBREL may overtake the record that PUBREC came": (
-        Journal, "note", "self._write(_RECEIVED, self._numbers[k])",
-        "self._make_room(_NOTE)\n            self._append(_RECEIVED, self._numbers[k])"),
+        Journal, "note", "self._write(_RECEIVED, number)",
+        "self._make_room(_NOTE)\n            self._append(_RECEIVED, number)"),
     "publish() returns before the message is on flash": (
         Journal, "put", "    if self._is_deferred:\n        self._is_due = True",
         "    if True:\n        self._is_due = True"),

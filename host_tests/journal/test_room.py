@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from host_tests.journal.steps import filled, found, opened
+from host_tests.journal.steps import filled, found, opened, turn
 from host_tests.journal.work import (
     PACKET,
     erases_per_message,
@@ -93,7 +93,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("change", "text"), REFUSALS)
 def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(change, text):
-    """Unless it is told to erase it."""
+    """Unless it is told to erase what is not the client's own."""
     journal = opened(8)
     journal.put(1, packet=bytes(100))
     journal.put(2)
@@ -101,11 +101,13 @@ def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(chan
     journal.hold(2000)
     journal.commit()
     image = bytes(journal.flash.data)
-    with pytest.raises(MQTTError) as caught:
-        opened(journal.flash, **{"slots": 20, **change})
-    assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
-    assert bytes(journal.flash.data) == image
-    if text.endswith(FOREIGN):
+    is_foreign = text.endswith(FOREIGN)
+    for is_erasing in {False, not is_foreign}:
+        with pytest.raises(MQTTError) as caught:
+            opened(journal.flash, **{"slots": 20, **change}, erase_foreign=is_erasing)
+        assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
+        assert bytes(journal.flash.data) == image
+    if is_foreign:
         assert found(journal, **change, erase_foreign=True).messages == ()
         assert found(journal, **change).messages == ()
     else:
@@ -144,6 +146,15 @@ def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
         life.do("commit")
     life.do("check")
     assert life.refused > 10
+
+
+@pytest.mark.parametrize("size", [*range(227, 239), 1000])
+def test_largest_packet_behind_the_note_of_what_is_done_has_room(size):
+    journal = opened(8, slot_bytes=size)
+    turn(journal, 1)
+    journal.tidy()
+    assert journal.put(2, packet=bytes(size))
+    assert found(journal, slot_bytes=size).ids == [2]
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ _PUBCOMP = const(0x70)
 _SUBSCRIBE = const(0x82)
 _UNSUBSCRIBE = const(0xA2)
 _AGAIN = const(8)  # the DUP bit of a packet, too
+_SPOILT = const(1)  # the state of an entry that the store could not give back as it was
 _ENTRY = const(5)  # bytes in front of the packet of an entry
 _PIECE = const(64)
 _MOST_ACKS = const(132)  # bytes of answers that may wait while packets are handled
@@ -286,7 +287,8 @@ class MQTTClient:
         """Accept a message, without waiting -> packet id, 0 at QoS 0.
 
         QoS 1 and 2 wait in the queue while there is no connection.  Raises ValueError, TypeError;
-        MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0 offline), JOURNAL.  Nothing changes then.
+        MQTTError: FULL, TOO_LARGE, CLOSED (QoS 0 offline), JOURNAL, and nothing changes then;
+        NETWORK: the connection broke over a message of QoS 0.
         """
         if topic is not self._valid:
             topic = check_topic(self, topic)
@@ -392,7 +394,7 @@ class MQTTClient:
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
         if not self.is_connected:
-            raise MQTTError(_CLOSED)
+            tell(self)
         push(self)
         if self.is_connected and not self._first:
             self._first = b"\xc0\0"
@@ -906,14 +908,7 @@ def next_entry(client):
             return at
         at = entry_after(client, at)
     client._next = at
-    while client._behind:
-        at = bring(client)
-        if at < 0:
-            break
-        if ring[at]:
-            return at
-        client._next = client._tail
-    return -1
+    return bring(client) if client._behind else -1
 
 
 def bring(client):
@@ -925,7 +920,7 @@ def bring(client):
         if client._old:
             client._old -= 1
         if not client._ring[at]:
-            client.give_up(at, _JOURNAL)  # it is no longer what was put there
+            client._ring[at] = _SPOILT
     return at
 
 
@@ -1122,11 +1117,15 @@ def _has_next(client):
 def _fetch(client, now):
     # It is the next entry's turn.
     at = next_entry(client)
-    if at < 0 or client._may_go and not client._may_go(at):
+    if at < 0:
         return
     ring = client._ring
-    client._next = entry_after(client, at)
     state = ring[at]
+    if state == _SPOILT:
+        return client.give_up(at, _JOURNAL)  # on_drop may do anything
+    if client._may_go and not client._may_go(at):
+        return
+    client._next = entry_after(client, at)
     if client._again:
         client._again -= 1
     else:
@@ -1267,7 +1266,7 @@ def step(client):
                 pass
             raise error
         if not client._stream:
-            raise error
+            raise
         lose(client, error)
     return handled
 
@@ -1291,6 +1290,8 @@ def _read(client):
             n = _PIECE
     got = client._stream.readinto(into, n)
     if got:
+        if have or client._lacks < 0:
+            client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
         if have:
             pack_into("64s", client._rx, have, into)
         else:
@@ -1379,8 +1380,7 @@ def _pass_over(client):
             message.read_id(client._rx[at])
         at += 1
     client._start = at
-    client._lacks = -n or 1
-    client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
+    client._lacks = -n
     if n:
         return 0
     _deliver(client, message.qos, False)
@@ -1513,7 +1513,8 @@ def on_request_ack(client, first, packet_id, at):
     for n in range(len(codes)):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
-    client._is_told = True
+    # What was refused when it was sent again is asked on the next connection.
+    client._is_told = len(request) > 2 or max(codes) < 128
     client._moved_at = client._now
     client._tries = 0
 
@@ -1540,10 +1541,10 @@ def tick(client, now):
     """Do what is due, and find out when something is again."""
     if client._left:
         client._moved_at = now  # 31-4.2-RETRY: timed from when it is out
-    elif client._is_starved and not (client._held_n or client._acks_n):
-        fail(client, _AWAITING_REL)
-    due = _due_in(client, now)
-    while due < 4 and client._stream:  # a ping may lose it
+    while True:
+        due = _due_in(client, now)
+        if due >= 4 or not client._stream:  # a ping may lose it
+            break
         what = due & 3
         if what == 3:
             _expire_held(client, now)
@@ -1559,9 +1560,11 @@ def tick(client, now):
             client.ping()
         else:
             fail(client, _TIMEOUT)  # 31-2.2-KATIMEOUT, or the stream takes nothing
-        due = _due_in(client, now)
-    if not client._left and (client._first or client._again):
-        _pump(client, now)
+    if not client._left:
+        if client._is_starved and not (client._held_n or client._acks_n):
+            fail(client, _AWAITING_REL)
+        if client._first or client._again:
+            _pump(client, now)
     # None that begins to be timed later is due before this.
     due = min(due >> 2, client._retry_ms or _DAY_MS, client._held_ms)
     # Once what is left is written, something else may be due.
@@ -1632,14 +1635,13 @@ def _renew(client):
     ring = client._ring
     at = client._head
     while at != client._tail:
-        state = ring[at] & 0xF0
+        state = ring[at] & ~_AGAIN
         ring[at] = _PUBREC if state > _PUBREC else state
         at = entry_after(client, at)
     client.queued += client.inflight
     for k in range(1, client._held_end, 3):
         client._held[k] = 0  # the store looks there, too
     client.inflight = client._again = client._held_n = client._held_end = 0
-    client._is_told = False
 
 
 class MQTTError(OSError):
@@ -1651,7 +1653,7 @@ class MQTTError(OSError):
         self.errno = None
         if isinstance(cause, OSError) and cause.args:
             number = cause.args[0]
-            if isinstance(number, int) and number > 0:  # below: of Mbed TLS
+            if isinstance(number, int) and number > -256:  # below: of Mbed TLS
                 self.errno = number
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it

@@ -102,7 +102,7 @@ def _lost(error, cause, address, level, is_new):
         cause = text_of_tls(cause, server if is_new else None)
     elif isinstance(cause, ImportError):
         cause = "this build has no sockets: connect(stream=)"
-    elif error.errno in (-2, -3, -5, 8):  # of getaddrinfo(): the unix port's, macOS's
+    elif (error.errno or 0) < 0 or "addrinfo" in str(cause):  # of getaddrinfo()
         cause = "name %s is not known" % server
     text = "connection to the broker %s port %d lost: %s"
     if is_new:
@@ -134,12 +134,12 @@ def complaint(what, *about):
             if most == 23:
                 text += ": level=4 takes longer ones"
         return ValueError(text)
-    if not isinstance(value, (bytes, bytearray, str)):
+    if not isinstance(value, (bytes, bytearray, memoryview, str)):
         return TypeError("%s must be bytes or str, not %r" % (what, value))
     if what != "topic" and what != "filter":
         return ValueError("%s must be UTF-8 without NUL" % what)
-    shown = value if len(value) < 80 else value[:80] + b"..."
-    return ValueError("not a valid %s: %r" % (what, shown))
+    shown = value[:80] if isinstance(value, str) else bytes(value[:80])
+    return ValueError("not a valid %s: %r%s" % (what, shown, "..." if value[80:] else ""))
 
 
 def show(value):

@@ -225,7 +225,6 @@ class Journal:
         """As the core has it.  Never raises for what is done."""
         if first == 0x30:
             self._write(_HOLD, packet_id)
-            self._is_new = False
             self._has_held = True
         elif first == 0x62:
             self._write(_RELEASE, packet_id)
@@ -241,22 +240,20 @@ class Journal:
             if self._sent != self._end and self._used:
                 self._write(_ONLINE, self._end)
                 self._sent = self._end
-                self._is_new = False
         else:
             k = 0
             while k < self._taken and (self._ids[k] != packet_id or self._states[k] & _IS_DONE):
                 k += 1
             if k == self._taken:
-                pass
-            elif first == 0x50:
-                self._write(_RECEIVED, self._numbers[k])
-                self._states[k] = 0x70
-                self._is_new = False
+                return
+            if first == 0x50:
+                number = self._numbers[k]
+                self._write(_RECEIVED, number)  # rows before it may go
+                self._states[self._row_of(number)] = 0x70
             else:
                 self._states[k] |= _IS_DONE
                 self._used -= self._costs[k]
-                if self._fill + _NOTE <= self._full:
-                    self._append_done(k)
+                self._append_done(k)
 
     def renew(self, is_clean):
         """As the core has it."""
@@ -390,10 +387,10 @@ class Journal:
                 break
         for k in range(self._taken):
             if self._states[k] & (_IS_DONE | 1) == _IS_DONE:
-                if self._fill + _NOTE + n > self._full:
-                    self._program()
-                    return self._make_room(n)
                 self._append_done(k)
+        if self._fill + max(n, _NOTE) > self._full:
+            self._program()
+            self._make_room(n)
 
     def _empty(self):
         # _buf is needed for what is read.
@@ -408,14 +405,17 @@ class Journal:
             self._states[k] &= 0xFE
 
     def _append_done(self, k):
-        self._append(_DONE, self._numbers[k])
-        self._states[k] |= 1
+        # If there is room.
+        if self._fill + _NOTE <= self._full:
+            self._append(_DONE, self._numbers[k])
+            self._states[k] |= 1
 
     def _write(self, kind, number):
         # A note that commit() has to program.
         self._make_room(_NOTE)
         self._append(kind, number)
         self._is_due = True
+        self._is_new = False
 
     def _append(self, kind, number):
         pack_into("<BI", self._buf, self._fill, kind, number)

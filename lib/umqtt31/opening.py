@@ -46,13 +46,13 @@ def open_journal(
         package, _, name = __name__.rpartition(".")
         del sys.modules[__name__]
         delattr(sys.modules[package], name)
-    log = _Log(device, sizes, client_id, level)
+    log = _Log(device, sizes, client_id, level, is_erasing)
     log.check(buffer_size, sets)
     try:
         log.read(buffer_size)
         log.fit(buffer_size, most)
     except MQTTError:
-        if not is_erasing:
+        if not log.is_erasing:
             raise
         for block in range(log.blocks * log.device_blocks):
             if device.ioctl(6, block):
@@ -69,7 +69,7 @@ def open_journal(
 
 
 class _Log:
-    def __init__(self, device, sizes, client_id, level):
+    def __init__(self, device, sizes, client_id, level, is_erasing):
         page, cell, erase = sizes
         if not hasattr(device, "ioctl"):
             raise TypeError("block_device has no ioctl()")
@@ -91,6 +91,7 @@ class _Log:
         self.cells = erase // cell
         self.blocks = device.ioctl(4, 0) * self.device_bytes // erase
         self.level = level
+        self.is_erasing = is_erasing
         # What each title begins with, and the client id at its end.
         self.layout = pack("<B4H", _TITLE, page, cell, erase // page, self.blocks)
         self.client_id = client_id
@@ -346,6 +347,7 @@ class _Log:
             _refuse(
                 "holds messages of level %d, not %d: send them at that level" % (level, self.level)
             )
+        self.is_erasing = False  # all that is here is the client's own
         if n > most:
             _raise("max_mqueue_len")
         n = 0

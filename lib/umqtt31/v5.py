@@ -348,8 +348,8 @@ class MQTTClient(core.MQTTClient):
                     codes[k] = 0
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
-            self._is_told = not self._unasked
             if self._unasked:
+                self._is_told = False
                 self._ask_next()  # which allocates
 
     def _on_refusal(self, first, packet_id, reason):
