@@ -95,7 +95,7 @@ def is_caught(journal):
     with pytest.raises((Broken, WrongUse, struct_error)):
         for scenario in scenarios():
             setting = replace(scenario.setting, journal=journal)
-            Checker(torn=2).run(replace(scenario, setting=setting))
+            Checker(torn=2).run(scenario._replace(setting=setting))
     return True
 
 
