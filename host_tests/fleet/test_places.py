@@ -66,6 +66,13 @@ def test_folder_that_a_link_leads_back_to_is_listed_once(tmp_path):
     assert [name for _, name, *_ in places.files(tmp_path)] == ["a/x.pcap"]
 
 
+def test_single_file_is_listed_as_it_is(tmp_path):
+    (tmp_path / "a.pcap").write_bytes(b"x")
+    assert [one[:3] for one in places.files(tmp_path / "a.pcap")] == [
+        (tmp_path / "a.pcap", "a.pcap", 1)
+    ]
+
+
 def test_store_holds_no_lock_and_a_folder_on_disk_does(store, tmp_path):
     address, _ = store
     with batch.alone(places.place(address("out"))), batch.alone(tmp_path):
