@@ -243,6 +243,29 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
         batch.audit(tmp_path, tmp_path / "captures" / "out")
 
 
+@pytest.mark.parametrize("name", ["captures/a.pcap", "packets/notes/x.txt", "devices"])
+def test_own_file_where_a_table_goes_is_wrong_use(name, tmp_path):
+    """All that is in the folder of a table is replaced."""
+    (tmp_path / "in").mkdir()
+    for path in (tmp_path / "in" / "a.pcap", tmp_path / name):
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.touch()
+    with pytest.raises(batch.BadInput, match="would delete .*/%s: name another" % name):
+        batch.audit(tmp_path / "in", tmp_path)
+    assert (tmp_path / name).exists()
+
+
+def test_files_that_programs_put_beside_a_table_are_no_own_ones(tmp_path):
+    """As Spark does that wrote a table again, and the Finder of macOS."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.pcap").touch()
+    day = tmp_path / "out" / "packets" / "site=north" / "day=2026-01-01"
+    day.mkdir(parents=True)
+    for name in ("part-0.zstd.parquet", ".part-0.zstd.parquet.crc", "_SUCCESS", ".DS_Store"):
+        (day / name).touch()
+    batch._check(tmp_path / "in", tmp_path / "out")
+
+
 def test_metrics_have_one_line_for_each_number():
     result = outcome.Result({"packets": 7}, {"lost messages": 2})
     lines = [line for line in outcome.metrics(result).splitlines() if not line.startswith("#")]
