@@ -62,7 +62,7 @@ _AUDIT = ["audit", "captures", "--out", "out"]
     ("arguments", "said"),
     [
         (["audit", "", "--out", "out"], "CAPTURES"),
-        (["audit", "--out", "out"], "CAPTURES"),
+        (["audit", "--out", "out"], "(with make: CAPTURES=…)"),
         (["audit", "captures"], "OUT="),
         ([*_AUDIT, "--ports", "²"], "no TCP port"),
         ([*_AUDIT, "--ports", "1883-1885"], "1883,1884"),
