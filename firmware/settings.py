@@ -134,7 +134,9 @@ def allowed(name):
 
 def shown(name, value):
     """`value` as it may be printed: secrets are not."""
-    return "(not shown)" if name in SECRETS else json.dumps(value)
+    if name not in SECRETS:
+        return json.dumps(value)
+    return "(not shown)" if isinstance(value, str) else "not in quotes"
 
 
 def is_allowed(name, value):

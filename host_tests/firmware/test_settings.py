@@ -72,6 +72,11 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
     assert "s3cret" not in text
 
 
+def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
+    (text,) = problems(GOOD | {"wifi_password": 12345678})
+    assert text == "wifi_password is not in quotes; allowed: 0 to 63 characters"
+
+
 @pytest.mark.parametrize(
     ("extra", "text"),
     [
