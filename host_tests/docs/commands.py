@@ -61,6 +61,8 @@ def check(words):
         _umqtt31(arguments)
     elif program in ("rm", "git"):
         assert shutil.which(program)
+    elif program == "export":
+        assert all(map(_ASSIGNMENT.fullmatch, arguments)), words
     elif program == "pip":  # Debian has none of its own
         assert Path(sys.executable).with_name(program).exists()
     elif program.startswith(".venv/bin/"):

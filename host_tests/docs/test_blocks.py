@@ -120,6 +120,7 @@ RUN = {
     "umqtt31 deploy": "host_tests/boards/test_dist.py",
     "openssl": "host_tests/tls/test_errors.py",
     "printf": "host_tests/tls/test_errors.py",
+    "export PATH": "host_tests/docs/test_start.py",
     "mosquitto -c": "host_tests/docs/test_start.py",
     "mosquitto_sub -i desk": "host_tests/docs/test_start.py",
     "PYTHONPATH": "host_tests/docs/test_start.py",
