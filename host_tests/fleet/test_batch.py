@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tests.fleet.captures import Capture, connected
+from host_tests.fleet.simulate.__main__ import main as simulate
 from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
@@ -264,6 +265,15 @@ def test_files_that_programs_put_beside_a_table_are_no_own_ones(tmp_path):
     for name in ("part-0.zstd.parquet", ".part-0.zstd.parquet.crc", "_SUCCESS", ".DS_Store"):
         (day / name).touch()
     batch._check(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "text", ["devices=abc", "devices='x'", "qos=one", "fault_rate=()", "levels=3"]
+)
+def test_simulation_with_a_value_that_means_nothing_says_so(text, tmp_path):
+    done = CliRunner().invoke(simulate, [str(tmp_path / "x.pcap"), text])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert repr(text) in done.output and "such as" in done.output
 
 
 def test_metrics_have_one_line_for_each_number():
