@@ -1,13 +1,22 @@
-"""Asks a server by UDP in the background: every call returns at once.
+"""Asks servers by UDP in the background, for the time and for addresses: every call returns at
+once.
 
-Also the DNS question of our own (RFC 1035) that names need: the port's getaddrinfo() waits
-for many seconds when nobody answers, longer than a watchdog does.
+SNTP (RFC 4330), and DNS questions of our own (RFC 1035): the port's getaddrinfo() waits for
+many seconds when nobody answers, longer than a watchdog does.
 """
 
 import random
 import socket
+import struct
+
+from timekeeper import EARLIEST_S
 
 _DNS_PORT = 53
+_NTP_PORT = 123
+_NTP_REFRESH_MS = 6 * 3600 * 1000
+_NAME_REFRESH_MS = 300000
+# From 1900 to 1970.
+_TO_UNIX_S = 2208988800
 _ANSWER_MS = 3000
 _FIRST_PAUSE_MS = 2000
 _LONGEST_PAUSE_MS = 300000
@@ -15,15 +24,18 @@ _LONGEST_PAUSE_MS = 300000
 
 class Asker:
     """Asks again and again: at once, `refresh_ms` after an answer, and after a failure with
-    growing pauses.  `about`: what is asked for, in words; `clock` as in node.Node.
+    growing pauses.  `lack`: what there is not without `name`, in words; `find_dns()` -> address
+    of a name server, or None where the system below looks names up; `clock` as in node.Node.
 
     A subclass has `_ask()`, which sends a question by `_send()`, with the method that takes
     its answer; that one returns None if it is none, or if it sent another question.
-    `error` is why there is no answer yet, or None.
+    `_on_address()` takes that of `_ask_address()`.  `error`: why there is no answer yet, or None.
     """
 
-    def __init__(self, about, refresh_ms, clock):
-        self._about = about
+    def __init__(self, lack, name, find_dns, refresh_ms, clock):
+        self._lack = lack
+        self._name = name
+        self._find_dns = find_dns
         self._refresh_ms = refresh_ms
         self._clock = clock
         self._socket = None
@@ -62,11 +74,11 @@ class Asker:
             self._fail(error)
         return None
 
-    def _ask_address(self, name, dns, read):
-        self._nonce = nonce(2)
-        labels = b"".join(bytes([len(one)]) + one for one in name.encode().split(b"."))
+    def _ask_address(self, dns):
+        self._nonce = _nonce(2)
+        labels = b"".join(bytes([len(one)]) + one for one in self._name.encode().split(b"."))
         question = self._nonce + b"\x01\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
-        self._send(dns, _DNS_PORT, question, read)
+        self._send(dns, _DNS_PORT, question, self._on_address)
 
     def _address_in(self, data):
         # -> the first address in an answer to this question; None: it is none.
@@ -109,7 +121,7 @@ class Asker:
 
     def _fail(self, reason):
         self._close()
-        self.error = "%s: %s" % (self._about, reason)
+        self.error = "no %s %s: %s" % (self._lack, self._name, reason)
         self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         self._next_at = self._clock.ticks_add(self._clock.ticks_ms(), self._pause_ms)
 
@@ -119,8 +131,83 @@ class Asker:
             self._socket = None
 
 
-def nonce(count):
-    """So many bytes that nobody guesses."""
+class NTP(Asker):
+    """The time: work() gives seconds since 1970.
+
+    `server`: name or address, ":PORT" behind it if it is not 123.
+    """
+
+    def __init__(self, server, find_dns, clock):
+        name, _, port = server.partition(":")
+        super().__init__("time from", name, find_dns, _NTP_REFRESH_MS, clock)
+        self._port = int(port or _NTP_PORT)
+
+    def _ask(self):
+        dns = None if is_address(self._name) else self._find_dns()
+        if dns is None:
+            self._ask_time(self._name)
+        else:
+            self._ask_address(dns)
+
+    def _ask_time(self, address):
+        self._nonce = _nonce(8)
+        question = b"\x23" + bytes(39) + self._nonce
+        self._send(address, self._port, question, self._on_time)
+
+    def _on_address(self, data):
+        address = self._address_in(data)
+        if address:
+            self._ask_time(address)
+
+    def _on_time(self, data):
+        if len(data) < 48 or data[24:32] != self._nonce or data[0] & 7 != 4:
+            return None  # somebody else's, or an old one
+        seconds, fraction = struct.unpack_from(">II", data, 40)
+        knows = 0 < data[1] < 16 and data[0] >> 6 != 3 and seconds
+        if not seconds & 0x80000000:
+            seconds += 1 << 32  # from 2036 on
+        if not knows or seconds < _TO_UNIX_S + EARLIEST_S:
+            raise OSError("the server does not know the time")
+        return seconds - _TO_UNIX_S + (fraction >> 31)
+
+
+class Names(Asker):
+    """The address of the broker's `name`, looked up before the client would wait for it.
+
+    Without an answer from the name server nobody connects by name.  An address that was found
+    once stays good for then; work() keeps it up to date.
+    """
+
+    def __init__(self, name, find_dns, clock):
+        super().__init__("address of", name, find_dns, _NAME_REFRESH_MS, clock)
+        self._address = None
+        self._is_answered = False  # at least
+
+    @property
+    def is_ready(self):
+        """Would look_up() return soon?"""
+        return self._address is not None or self._is_answered
+
+    def look_up(self, server, port):
+        # A name server that knows no address has answered at once; the port may know more.
+        return socket.getaddrinfo(self._address or server, port, 0, socket.SOCK_STREAM)[0]
+
+    def _ask(self):
+        self._is_answered = False
+        self._ask_address(self._find_dns())
+
+    def _on_address(self, data):
+        try:
+            address = self._address_in(data)
+        except (OSError, IndexError):
+            self._is_answered = True
+            raise
+        if address:
+            self._address = address
+        return address
+
+
+def _nonce(count):
     return bytes([random.getrandbits(8) for _ in range(count)])
 
 

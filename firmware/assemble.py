@@ -7,7 +7,7 @@ node is there: nothing in here may be referred to by what runs.
 import gc
 import time
 
-from state import State
+from state import DONE, State
 from umqtt31 import MQTTClient, MQTTError
 
 # As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
@@ -158,7 +158,6 @@ def _store(config, board, state):
     if config["store"] != "journal":
         return None
     from fallback import Fallback
-    from fault import DONE
 
     return Fallback(board.journal(), state.journal == DONE)
 
@@ -188,19 +187,17 @@ def _network(config, board):
 def _ntp(config, board, network):
     if board.NETWORK == "host" or not config["ntp_server"]:
         return None  # the system below knows the time, or nobody shall be asked
-    from ntp import NTP
+    from asking import NTP
 
     return NTP(config["ntp_server"], network.find_dns, time)
 
 
 def _names(config, board, network, client):
-    from asking import is_address
+    from asking import Names, is_address
 
     name = config["server"]
     if board.NETWORK == "host" or is_address(name) or name.split(".")[-1] in _OWN_NAMES:
         return None  # nobody is asked, or no name server
-    from names import Names
-
     names = Names(name, network.find_dns, time)
     client.look_up = names.look_up
     return names
@@ -220,7 +217,7 @@ def _updates(config, board, watchdog):
 
 
 def _led(board):
-    from led import Led
+    from node import Led
 
     if board.LED_PIN is None:
         return Led(None)

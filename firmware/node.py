@@ -15,7 +15,6 @@ from binascii import unhexlify
 
 import commands
 import health
-from fault import TEXT, Fault
 from micropython import heap_lock, heap_unlock
 from schedule import LONGEST_MS, SHORTEST_MS, Schedule, Sleep
 from timekeeper import Timekeeper
@@ -43,27 +42,14 @@ class Node:
     begun, `client` an umqtt31.MQTTClient that was not connected yet; `network` is one
     as wifi.WiFi; `clock` has ticks_ms, ticks_diff, ticks_add and sleep_ms; `log` is called
     as print is.  `times` is a timekeeper.Timekeeper; `store` the client's; `cause` why
-    the board started, a number of health.CAUSE; `updates` an ota.Updates, `names` a
-    names.Names, or None.
+    the board started, a number of health.CAUSE; `updates` an ota.Updates, `names` an
+    asking.Names, or None.
     """
 
     def __init__(
-        self,
-        config,
-        state,
-        client,
-        sensors,
-        network,
-        led,
-        watchdog=None,
-        clock=time,
-        log=print,
-        times=None,
-        store=None,
-        cause=0,
-        updates=None,
-        names=None,
-    ):
+        self, config, state, client, sensors, network, led, watchdog=None, clock=time, log=print,
+        times=None, store=None, cause=0, updates=None, names=None,
+    ):  # fmt: skip
         self._config = config
         self._state = state
         self._client = client
@@ -82,7 +68,7 @@ class Node:
         self._is_json = config["format"] == "json"
         self._reading = _reading_class(config)(config["client_id"], VERSION, state.boot)
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
-        self._fault = Fault(store, state)
+        self._fault = health.Fault(store, state)
         self._name_topics(topic_root(config))
         self._begin(cause, store)
         client.on_message = self._on_message
@@ -245,25 +231,25 @@ class Node:
                 self._publish_health()
             self._client.poll(wait_ms)
         elif not self._network.is_up():
-            if self._network.why:
-                self._tell("network:", self._network.why)
-            self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
+            self._wait_for("network:", self._network.why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._config["tls"] and self._times.is_lacking:
             # Certificates have dates, and the board has no battery for its clock.
-            if self._times.error:
-                self._tell("tls: waits for the time:", self._times.error)
-            self._clock.sleep_ms(min(wait_ms, _NO_LINK_WAIT_MS))
+            why = self._times.error
+            self._wait_for("tls: waits for the time:", why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._names and not self._names.is_ready:
-            if self._names.error:
-                self._tell("broker:", self._names.error)
-            self._clock.sleep_ms(min(wait_ms, _ASKING_WAIT_MS))
+            self._wait_for("broker:", self._names.error, min(wait_ms, _ASKING_WAIT_MS))
         else:
             self._connect(wait_ms)
+
+    def _wait_for(self, kind, why, wait_ms):
+        if why:
+            self._tell(kind, why)
+        self._clock.sleep_ms(wait_ms)
 
     def _look_at_journal(self):
         is_known = self._state.journal is not None
         if self._fault.look(self._undelivered()):
-            self._log(TEXT)
+            self._log(health.FAULT)
             self._fault.is_told = False
             self._sleep.send_all()
             self._is_greeted = False
@@ -519,6 +505,24 @@ class Node:
             return 0
         self._log("sleep", sleep_ms)
         return sleep_ms
+
+
+class Led:
+    """The status LED: lit while the broker is there, blinking while it is not.
+
+    `pin` is a machine.Pin or None (no LED), `on_level` the level that lights it.
+    """
+
+    def __init__(self, pin, on_level=1):
+        self._pin = pin
+        self._on = on_level
+        self._lit = False
+
+    def show(self, is_online):
+        """Called once per round of the main loop, which makes the blinking."""
+        self._lit = is_online or not self._lit
+        if self._pin:
+            self._pin.value(self._on if self._lit else 1 - self._on)
 
 
 def reason(error):

@@ -91,10 +91,8 @@ class Updates:
             have = _size(self._path())
             self.is_complete = have == self._size
             self._say("have %d of %d" % (have, self._most_bytes))
-        except Refused as error:
-            self._refuse(str(error))
-        except OSError as error:
-            self._refuse("flash: %s" % error)
+        except (Refused, OSError) as error:
+            self._refuse(_reason(error))
         return None
 
     def stage(self):
@@ -105,14 +103,9 @@ class Updates:
                 self._check_mac(file)
                 about = "%s %s" % (self._id, self._nonce.decode())
                 _stage(file, self._size, self._board, about, self._feed)
-        except Refused as error:
-            why = str(error)
-        except OSError as error:
-            why = "flash: %s" % error
-        except (ValueError, MemoryError) as error:
-            # Of what the manifest says, or for its size; raised on, it would come again
-            # with the next offer, and reset the board each time.
-            why = "manifest: %s" % error
+        except (Refused, OSError, ValueError, MemoryError) as error:
+            # Raised on, it would come again with the next offer, and reset the board each time.
+            why = _reason(error)
         else:
             # Decided: from here on the next start runs the new files.
             os.rename(update.FOLDER + "/list", update.READY)
@@ -226,6 +219,12 @@ class Updates:
             self._outbox.append(answer)
         if not text.startswith("have"):
             self._log("update", name, text)
+
+
+def _reason(error):
+    if isinstance(error, Refused):
+        return str(error)
+    return ("flash: %s" if isinstance(error, OSError) else "manifest: %s") % error
 
 
 def _stage(file, size, board, about, feed):

@@ -84,20 +84,16 @@ def load(path=FILE, has_wifi=False):
 
     `has_wifi` says that this board needs a network name.  Raises SettingsError.
     """
+    wrong = ['holds no JSON object; write {"client_id": …}']
     try:
         with open(path) as file:
             found = json.load(file)
+        if isinstance(found, dict):
+            wrong = problems(found, has_wifi)
     except OSError:
-        raise SettingsError(
-            "%s: not found; write one with at least client_id and server" % path
-        ) from None
+        wrong = ["not found; write one with at least client_id and server"]
     except ValueError:
-        raise SettingsError(
-            "%s: not valid JSON; check commas, quotes and brackets" % path
-        ) from None
-    if not isinstance(found, dict):
-        raise SettingsError('%s: holds no JSON object; write {"client_id": …}' % path)
-    wrong = problems(found, has_wifi)
+        wrong = ["not valid JSON; check commas, quotes and brackets"]
     if wrong:
         raise SettingsError("%s: %s" % (path, "; ".join(wrong)))
     return complete(found)

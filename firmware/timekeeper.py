@@ -10,7 +10,7 @@ _DIGITS = 10
 
 
 class Timekeeper:
-    """`clock` as in node.Node; `ntp` an ntp.NTP or None; `now_s` the time, seconds since
+    """`clock` as in node.Node; `ntp` an asking.NTP or None; `now_s` the time, seconds since
     1970, or 0 if the board does not know; `set_clock(seconds)` hears it, or None.
 
     `uptime_s`, and `high` and `low`, the time, are those of the last count().  The time is in

@@ -9,8 +9,9 @@ import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -35,8 +36,7 @@ MicroPython. Statements of MQTT 3.1.1 and of MQTT 5 have the standards' own numb
 """
 
 
-@dataclass(frozen=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One row of docs/requirements.tsv."""
 
     id: str
@@ -45,17 +45,16 @@ class Requirement:
     statement: str
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(NamedTuple):
     """One test function or script: its file, relative to host_tests/, and its name."""
 
     file: str
     name: str
 
 
-def read_requirements(docs: Path = ROOT / "docs") -> list[Requirement]:
+def read_requirements() -> list[Requirement]:
     """All rows in their order."""
-    with (docs / "requirements.tsv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / "docs" / "requirements.tsv").open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [Requirement(**row) for row in rows]
 
@@ -114,37 +113,25 @@ def render(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str
             source = one.source
             parts.append(f"\n## {source}\n")
         parts.append(f"\n**{one.id}** ({one.side}) {one.statement}\n\n")
-        parts.extend(_evidence(tests.get(one.id, [])))
+        by_file = groupby(sorted(tests.get(one.id, [])), lambda test: test.file)
+        for file, found in by_file:
+            parts.append(f"- `{file}`: {', '.join(f'`{test.name}`' for test in found)}\n")
+        if one.id not in tests:
+            parts.append("- no test\n")
     return "".join(parts)
 
 
 def _summary(requirements: list[Requirement], tests: dict[str, list[Test]]) -> str:
-    rows, shown = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
-    for one in requirements:
-        key = _level_of(one), one.side
-        rows[key] += 1
-        shown[key] += one.id in tests
+    rows = Counter((_level_of(one), one.side) for one in requirements)
+    shown = Counter((_level_of(one), one.side) for one in requirements if one.id in tests)
     lines = ["| level | side | statements | shown by tests |", "|---|---|---:|---:|"]
-    lines += [
-        f"| {level} | {side} | {rows[level, side]} | {shown[level, side]} |"
-        for level, side in rows
-    ]
+    lines += [f"| {' | '.join(key)} | {rows[key]} | {shown[key]} |" for key in rows]
     return "\n".join(lines) + "\n"
 
 
 def _level_of(one: Requirement) -> str:
     levels = {"31": "3: MQTT 3.1", "311": "4: MQTT 3.1.1", "MQTT": "5: MQTT 5"}
     return levels.get(one.id.partition("-")[0], "all")
-
-
-def _evidence(tests: list[Test]) -> Iterator[str]:
-    by_file: defaultdict[str, list[str]] = defaultdict(list)
-    for test in tests:
-        by_file[test.file].append(test.name)
-    for file, names in sorted(by_file.items()):
-        yield f"- `{file}`: {', '.join(f'`{name}`' for name in sorted(names))}\n"
-    if not tests:
-        yield "- no test\n"
 
 
 @click.command()

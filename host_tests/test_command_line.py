@@ -17,43 +17,40 @@ from tools.project import ROOT
 def folder(tmp_path, monkeypatch):
     """A folder of groups in the place of tools/, importable as such."""
     package = tmp_path / "tools"
-    (package / "deep").mkdir(parents=True)
-    (package / "deep" / "__init__.py").write_text('"""Digs deep.\n\nMore."""\n')
-    (package / "deep" / "cli.py").write_text("import no_such_package_anywhere\ncli = None\n")
-    (package / "flat.py").write_text('"""Rolls flat."""\ndef cli(): pass\n')
-    (package / "silent.py").write_text('"""No command."""\nCLI = 1\n')
-    (package / "__main__.py").write_text("def cli(): pass\n")
+    files = {
+        "deep/__init__.py": '"""Digs deep.\n\nMore."""\n',
+        "deep/cli.py": "import no_such_package_anywhere\ncli = None\n",
+        "shallow.py": '"""Needs more."""\nimport no_such_package_anywhere\ncli = None\n',
+        "flat.py": '"""Rolls flat."""\ndef cli(): pass\n',
+        "silent.py": '"""No command."""\nCLI = 1\n',
+        "__main__.py": "def cli(): pass\n",
+    }
+    for name, text in files.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
     monkeypatch.setattr(command_line, "_TOOLS", package)
+    monkeypatch.setattr(sys.modules["tools"], "__path__", [str(package)])
     return package
 
 
-def test_find_groups_takes_packages_and_modules_with_a_cli(folder):
-    assert list(command_line.find_groups(folder)) == ["deep", "flat"]
-
-
-def test_summary_is_the_first_line_of_the_docstring(folder):
+def test_packages_and_modules_with_a_cli_are_groups_with_a_line_each(folder):
+    """Nothing is imported for it, so that a missing package does not matter."""
     found = command_line.find_groups(folder)
-    assert command_line.summary(found["deep"]) == "Digs deep."
-    assert command_line.summary(found["flat"]) == "Rolls flat."
-
-
-def test_help_lists_a_group_whose_imports_are_missing(monkeypatch, folder):
-    monkeypatch.setattr(
-        command_line, "find_groups", lambda _: {"deep": folder / "deep" / "cli.py"}
-    )
+    assert {name: command_line.summary(path) for name, path in found.items()} == {
+        "deep": "Digs deep.",
+        "flat": "Rolls flat.",
+        "shallow": "Needs more.",
+    }
     result = CliRunner().invoke(command_line.main, ["--help"])
     assert result.exit_code == 0
     assert "Digs deep." in result.output
 
 
-def test_group_with_a_missing_package_says_what_to_do(monkeypatch, folder):
-    (folder.parent / "tools" / "absent.py").write_text("import no_such_package_anywhere\ncli = 0")
-    monkeypatch.setattr(command_line, "find_groups", lambda _: {"absent": folder / "absent.py"})
-    monkeypatch.setattr(sys.modules["tools"], "__path__", [str(folder)])
-    result = CliRunner().invoke(command_line.main, ["absent"])
+def test_group_with_a_missing_package_says_what_to_do(folder):
+    result = CliRunner().invoke(command_line.main, ["shallow"])
     assert result.exit_code == 1
     assert result.output == (
-        "Error: absent needs the Python package 'no_such_package_anywhere': run `make setup`\n"
+        "Error: shallow needs the Python package 'no_such_package_anywhere': run `make setup`\n"
     )
 
 
@@ -111,22 +108,16 @@ def test_help_imports_no_group():
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("main", "words"),
     [
-        ["sim", "run", "--seconds", "-1"],
-        ["sim", "run", "--seconds", "0"],
-        ["fuzz", "run", "--seconds", "0"],
-        ["soak", "--minutes", "-1"],
+        (main_of_tests, "sim run --seconds -1"),  # zero seconds kept every promise,
+        (main_of_tests, "sim run --seconds 0"),
+        (main_of_tests, "fuzz run --seconds 0"),  # or never ended
+        (main_of_tests, "soak --minutes -1"),
+        (command_line.main, "docs serve --port 99999"),
     ],
 )
-def test_number_that_means_nothing_is_refused_with_its_option(words):
-    """Zero seconds kept every promise, or never ended."""
-    done = CliRunner().invoke(main_of_tests, words)
+def test_number_that_means_nothing_is_refused_with_its_option(main, words):
+    done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 2
-    assert f"Invalid value for '{words[-2]}'" in done.output
-
-
-def test_port_that_means_nothing_is_refused_with_its_option():
-    done = CliRunner().invoke(command_line.main, ["docs", "serve", "--port", "99999"])
-    assert done.exit_code == 2
-    assert "Invalid value for '--port'" in done.output
+    assert f"Invalid value for '{words.split()[-2]}'" in done.output

@@ -5,6 +5,7 @@ Each of them is easy to break by a small edit that works, so a test holds them.
 
 import ast
 import csv
+import functools
 import json
 import re
 import statistics
@@ -13,6 +14,7 @@ import sys
 import tomllib
 from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,8 @@ import yaml
 
 from host_tests.proof import branches
 from tools.project import ROOT
+
+pytestmark = pytest.mark.xdist_group("repository")  # one process: each file is parsed once
 
 LIBRARY = ROOT / "lib" / "umqtt31"
 
@@ -69,9 +73,39 @@ MAY_BRANCH = {
     "on_record": "every kind of record of a journal, in one list",
     "_check_pubrel": "each moment at which a PUBREL may be due, in one rule of the simulator",
 }
-VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+# What no file of the repository may be: {rule: does the file at this path keep it?}
+_PLACES = re.compile(
+    "|".join(
+        [
+            r"(deb|ftp|snapshot|security)\.debian\.org|archive\.ubuntu\.com",  # mirrors
+            r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org",
+            *(re.escape(f"{place}/") for place in {ROOT, ROOT.parent, Path.home()}),
+        ]
+    ).encode()
+)
+_VAGUE = ("utils", "util", "helpers", "helper", "common", "misc")
+_GENERATED = (".mpy", ".pyc", ".o", ".so", ".class", ".whl", ".log", ".parquet")
+FILES = {
+    "has a name that says what is inside": lambda path: path.stem not in _VAGUE,
+    "is not generated": lambda path: path.suffix not in _GENERATED,
+    "is of a size that git likes": lambda path: path.stat().st_size <= MOST_BYTES_TRACKED,
+    # No checkout path, no home folder, and no mirror: package managers know theirs.
+    "names no place of one machine": lambda path: not _PLACES.search(path.read_bytes()),
+}
+
+# Who imports nothing of what lies above: folders, and first parts of names.
+_FIRMWARE = {path.stem for path in (ROOT / "firmware").glob("*")}
+NOTHING_OF = {
+    "lib": {"tools", "host_tests", "board", *_FIRMWARE},
+    "firmware": {"tools", "host_tests"},
+    "boards": {"tools", "host_tests"},
+    "tools": {"host_tests"},
+    "examples": {"host_tests"},
+}
 
 
+@functools.cache
 def repository_files():
     """Every file that is tracked or could be: not ignored, and there."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
@@ -88,109 +122,69 @@ def python_files(*folders):
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
+@functools.cache
 def tree(path):
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path):
-    """(level, module) of every import statement in `path`; names imported from "." are modules."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.level, node.module
-        elif isinstance(node, ast.ImportFrom):
-            yield from ((node.level, alias.name) for alias in node.names)
-
-
-def names_of_codes():
-    """{name: code} of what `errors` gives a public name."""
-    return {
-        node.targets[0].id: node.value.value
-        for node in tree(LIBRARY / "errors.py").body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and node.targets[0].id.isupper()
-    }
-
-
-def functions(path):
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+def nodes(path, *kinds):
     return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
 
 
-def imports_of_library(path):
+@functools.cache
+def imports(path):
+    """[(level, module, name)] of all imports in `path`; without a name in `import module`."""
+    found = []
+    for node in nodes(path, ast.Import, ast.ImportFrom):
+        for alias in node.names:
+            if isinstance(node, ast.Import):
+                found.append((0, alias.name, ""))
+            else:
+                found.append((node.level, node.module or "", alias.name))
+    return found
+
+
+def library_imports(path):
     """The modules of the library that a module of it imports, "core" for the package itself."""
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            is_module = node.module or all((LIBRARY / f"{name}.py").exists() for name in names)
-            yield from names if is_module else ["core"]
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                package, _, name = alias.name.partition(".")
-                if package == "umqtt31":
-                    yield name or "core"
+    for level, module, name in imports(path):
+        if level:
+            yield module or (name if (LIBRARY / f"{name}.py").exists() else "core")
+        elif module.partition(".")[0] == "umqtt31":
+            yield module.partition(".")[2] or "core"
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.glob("*.py")), ids=lambda path: path.stem)
 def test_library_module_imports_only_what_lies_below_it(path):
     assert path.stem in MAY_IMPORT, "give the new module a row in MAY_IMPORT"
-    assert set(imports_of_library(path)) == MAY_IMPORT[path.stem]
+    assert set(library_imports(path)) == MAY_IMPORT[path.stem]
 
 
 def test_only_opening_and_errors_lead_from_the_core_to_an_option():
     """What a program does not use is not loaded: no option is imported with the core."""
-    at_once = {
-        name
-        for node in tree(LIBRARY / "__init__.py").body
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and getattr(node, "level", 0)
-        for name in [node.module]
-    }
-    assert at_once == set()
-
-
-def test_library_imports_nothing_around_it():
-    around = {"tools", "host_tests", "board"}
-    around |= {path.stem for path in (ROOT / "firmware").glob("*")}
-    found = {
-        (path.name, name)
-        for path in python_files("lib")
-        for level, name in imports(path)
-        if not level and name.partition(".")[0] in around
-    }
-    assert found == set()
+    at_once = [one for one in tree(LIBRARY / "__init__.py").body if getattr(one, "level", 0)]
+    assert at_once == []
 
 
 def test_library_touches_the_network_only_in_its_edge_modules():
     found = {
         path.stem
         for path in LIBRARY.glob("*.py")
-        for level, name in imports(path)
-        if not level and name in NETWORK
+        for level, module, _ in imports(path)
+        if not level and module in NETWORK
     }
     assert found == MAY_USE_NETWORK
 
 
-def test_firmware_imports_nothing_of_the_host():
+@pytest.mark.parametrize("folder", NOTHING_OF)
+def test_folder_imports_nothing_of_what_lies_above_it(folder):
+    paths = python_files(folder)
+    assert len(paths) > 5, "does this test still look in the right place?"
     found = {
-        (shown(path), name)
-        for path in python_files("firmware", "boards")
-        for _, name in imports(path)
-        if name.partition(".")[0] in ("tools", "host_tests")
+        (shown(path), module)
+        for path in paths
+        for level, module, _ in imports(path)
+        if not level and module.partition(".")[0] in NOTHING_OF[folder]
     }
-    assert found == set()
-
-
-def test_no_product_imports_what_is_for_tests():
-    products = python_files("tools", "lib", "firmware", "examples", "boards")
-    found = {
-        "/".join(path.relative_to(ROOT).parts[:3])
-        for path in products
-        for _, name in imports(path)
-        if name.partition(".")[0] == "host_tests"
-    }
-    assert len(products) > 150, "does this test still look in the right place?"
     assert found == set()
 
 
@@ -204,30 +198,25 @@ def host_modules():
     return found
 
 
-def tools_imported_by(module, path, modules):
+def host_imports(module, path, modules):
     """Those of `modules` that `module` imports, now or when it is run."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = package.split(".")[: package.count(".") + 2 - node.level] if node.level else []
-            base = ".".join(base + ([node.module] if node.module else []))
-            whole = [f"{base}.{alias.name}" for alias in node.names]
-            names = [name if name in modules else base for name in whole]
-        else:
-            continue
-        yield from (name for name in names if name in modules and name != module)
+    for level, base, name in imports(path):
+        if level:
+            base = resolve_name("." * level + base, package)
+        found = f"{base}.{name}" if f"{base}.{name}" in modules else base
+        if found in modules and found != module:
+            yield found
 
 
 def test_stand_ins_share_no_code_with_what_they_check():
     """Not with the library, and not with tools and tests that may lean on it."""
     found = {
-        (path.name, name)
+        (path.name, module)
         for path in python_files("host_tests/standin")
         if path.stem != "on_board" and not path.stem.startswith("test_")
-        for _, name in imports(path)
-        if name not in ("random", "sys", "time")
+        for _, module, _ in imports(path)
+        if module not in ("random", "sys", "time")
     }
     assert found == set()
 
@@ -237,7 +226,7 @@ def test_tools_import_each_other_one_way(depth):
     modules = host_modules()
     arrows = defaultdict(set)
     for module, path in modules.items():
-        for name in tools_imported_by(module, path, modules):
+        for name in host_imports(module, path, modules):
             ends = [".".join(one.split(".")[:depth]) for one in (module, name)]
             if ends[0] != ends[1]:
                 arrows[ends[0]].add(ends[1])
@@ -251,36 +240,37 @@ def test_library_never_prints():
         f"{shown(path)}:{node.lineno}"
         for path in python_files("lib")
         if path.stem != "robust"
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.Name) and node.id == "print"
+        for node in nodes(path, ast.Name)
+        if node.id == "print"
     ]
     assert found == []
 
 
-def test_private_constant_of_one_name_has_one_value():
-    values = defaultdict(set)
+def private_constants():
+    """(module, name, value) of each `NAME = const(value)` of the library."""
     for path in python_files("lib"):
         for node in tree(path).body:
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-                continue
-            if isinstance(node.value.func, ast.Name) and node.value.func.id == "const":
-                values[node.targets[0].id].add(ast.unparse(node.value.args[0]))
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                if getattr(node.value.func, "id", "") == "const":
+                    yield path.stem, node.targets[0].id, ast.unparse(node.value.args[0])
+
+
+def test_private_constant_of_one_name_has_one_value():
+    values = defaultdict(set)
+    for _, name, value in private_constants():
+        values[name].add(value)
     assert values, "no const() found: does this test still look in the right place?"
     assert {name: found for name, found in values.items() if len(found) > 1} == {}
 
 
 def test_private_constant_of_a_public_number_has_its_value():
     """Modules have their own `_X`, which cost nothing on a board; `errors` has the public ones."""
-    public = {f"_{name}": code for name, code in names_of_codes().items()}
-    own = [
-        (path.stem, node.targets[0].id, ast.literal_eval(node.value.args[0]))
-        for path in python_files("lib")
-        for node in tree(path).body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.targets[0], ast.Name)
-        and node.targets[0].id in public
-    ]
+    public = {
+        f"_{node.targets[0].id}": ast.unparse(node.value)
+        for node in tree(LIBRARY / "errors.py").body
+        if isinstance(node, ast.Assign) and node.targets[0].id.isupper()
+    }
+    own = [one for one in private_constants() if one[1] in public]
     assert len(own) > 20, "does this test still look in the right place?"
     assert [found for found in own if found[2] != public[found[1]]] == []
 
@@ -289,12 +279,10 @@ def test_private_is_this_file():
     """A name with an underscore is neither imported nor read from another module."""
     found = []
     for path in python_files("lib/umqtt31", "firmware"):
-        nodes = list(ast.walk(tree(path)))
-        whole = [one for node in nodes if isinstance(node, ast.Import) for one in node.names]
-        parts = [one for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names]
+        whole = [one for node in nodes(path, ast.Import) for one in node.names]
         modules = {one.asname or one.name for one in whole}
-        read = [node for node in nodes if isinstance(node, ast.Attribute)]
-        names = [one.name for one in parts]
+        read = nodes(path, ast.Attribute)
+        names = [name for _, _, name in imports(path)]
         names += [node.attr for node in read if getattr(node.value, "id", "") in modules]
         found += [f"{shown(path)}: {name}" for name in names if re.match("_[^_]", name)]
     assert found == []
@@ -316,14 +304,14 @@ def test_functions_of_the_library_are_small():
     lengths = [
         node.end_lineno - node.body[0].lineno + 1
         for path in python_files("lib")
-        for node in functions(path)
+        for node in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef)
     ]
     assert statistics.median(lengths) < 10
 
 
-def test_file_names_say_what_is_inside():
-    vague = [shown(path) for path in repository_files() if path.stem in VAGUE_NAMES]
-    assert vague == []
+@pytest.mark.parametrize("rule", FILES)
+def test_every_file(rule):
+    assert [shown(path) for path in repository_files() if not FILES[rule](path)] == []
 
 
 def test_every_module_opens_with_a_docstring():
@@ -336,22 +324,10 @@ def test_every_module_opens_with_a_docstring():
     assert without == []
 
 
-def test_files_name_no_place_of_one_machine():
-    """No checkout path, no home folder, and no mirror: package managers know theirs."""
-    mirrors = r"(deb|ftp|snapshot|security)\.debian\.org|archive\.ubuntu\.com"
-    registries = r"pypi\.org|pythonhosted\.org|registry\.npmjs\.org"
-    places = "|".join(re.escape(f"{place}/") for place in {ROOT, ROOT.parent, Path.home()})
-    pattern = re.compile(f"{mirrors}|{registries}|{places}".encode())
-    found = [shown(path) for path in repository_files() if pattern.search(path.read_bytes())]
-    assert found == []
-
-
-def test_nothing_generated_is_tracked():
+def test_nothing_that_git_ignores_is_tracked():
     command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
     ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert ignored.stdout == ""
-    generated = {".mpy", ".pyc", ".o", ".so", ".class", ".whl", ".log", ".parquet"}
-    assert [shown(path) for path in repository_files() if path.suffix in generated] == []
 
 
 def test_secrets_with_the_names_of_the_guides_are_left_out_of_commits():
@@ -360,11 +336,6 @@ def test_secrets_with_the_names_of_the_guides_are_left_out_of_commits():
     command = ["git", "check-ignore", "--no-index", *names]
     ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert ignored.stdout.split() == names
-
-
-def test_tracked_files_are_of_a_size_that_git_likes():
-    large = [shown(p) for p in repository_files() if p.stat().st_size > MOST_BYTES_TRACKED]
-    assert large == []
 
 
 def make_targets():

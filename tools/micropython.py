@@ -89,7 +89,6 @@ class Interpreter:
         timeout: float = 60,
         cwd: str | Path | None = None,
         args: Iterable[object] = (),
-        env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run to the end and return output and exit status, whatever the status is.
 
@@ -98,7 +97,7 @@ class Interpreter:
         """
         return subprocess.run(
             self.argv(program, heap_bytes=heap_bytes, args=args),
-            env=self.environment(micropypath, env),
+            env=self.environment(micropypath),
             cwd=cwd,
             timeout=timeout,
             text=True,
@@ -113,13 +112,11 @@ class Interpreter:
         heap_bytes: int | None = None,
         micropypath: Iterable[str | Path] | None = None,
         cwd: str | Path | None = None,
-        args: Iterable[object] = (),
-        env: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """Start and return at once; both outputs come through one pipe.  The caller ends it."""
         return subprocess.Popen(
-            self.argv(program, heap_bytes=heap_bytes, args=args),
-            env=self.environment(micropypath, env),
+            self.argv(program, heap_bytes=heap_bytes),
+            env=self.environment(micropypath),
             cwd=cwd,
             text=True,
             stdin=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ LED_ON = 1
 def usual_sensors(*inside):
     """The sensors in the chip, and what every board can tell of itself -> list of sensors."""
     import board
-    from sensors.health import FreeHeap, Signal
+    from sensors.internal import FreeHeap, Signal
 
     found = list(inside)
     if board.NETWORK == "wifi":

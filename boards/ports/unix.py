@@ -27,7 +27,7 @@ class HostNetwork:
 
 def sensors():
     """What the desk measures with -> list of sensors."""
-    from sensors.health import FreeHeap
+    from sensors.internal import FreeHeap
     from sensors.simulated import Simulated
 
     return [Simulated(), FreeHeap()]

@@ -21,10 +21,9 @@ _MEASURING_MS = 10  # section 9.1: 9.3 ms at most
 class BME280:
     """`i2c` is a machine.I2C; `address` 0x76, or 0x77 with SDO tied high."""
 
-    def __init__(self, i2c, address=0x76, sleep_ms=None):
+    def __init__(self, i2c, address=0x76):
         self._i2c = i2c
         self._address = address
-        self._sleep_ms = sleep_ms or time.sleep_ms
         self._t = None  # calibration, read when the part first answers
         self._buf = bytearray(8)
 
@@ -34,7 +33,7 @@ class BME280:
             self._calibrate()
         self._i2c.writeto_mem(self._address, _CONTROL_HUMIDITY, b"\x01")
         self._i2c.writeto_mem(self._address, _CONTROL, _ONCE)
-        self._sleep_ms(_MEASURING_MS)
+        time.sleep_ms(_MEASURING_MS)
         buf = self._buf
         self._i2c.readfrom_mem_into(self._address, _DATA, buf)
         fine = self._fine(buf[3] << 12 | buf[4] << 4 | buf[5] >> 4)

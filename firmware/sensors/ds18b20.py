@@ -15,9 +15,8 @@ _MEASURING_MS = 375
 class DS18B20:
     """`bus` is a ds18x20.DS18X20."""
 
-    def __init__(self, bus, sleep_ms=None):
+    def __init__(self, bus):
         self._bus = bus
-        self._sleep_ms = sleep_ms or time.sleep_ms
         self._parts = []
 
     def measure(self, reading):
@@ -30,7 +29,7 @@ class DS18B20:
         if not self._parts:
             raise OSError("DS18B20: no part answers; check wiring and the pull-up")
         bus.convert_temp()
-        self._sleep_ms(_MEASURING_MS)
+        time.sleep_ms(_MEASURING_MS)
         for part in self._parts:
             data = bus.read_scratch(part)
             raw = data[1] << 8 | data[0]

@@ -16,16 +16,15 @@ _MEASURING_MS = 16
 class SHT3x:
     """`i2c` is a machine.I2C; `address` 0x44, or 0x45 with ADDR tied high."""
 
-    def __init__(self, i2c, address=0x44, sleep_ms=None):
+    def __init__(self, i2c, address=0x44):
         self._i2c = i2c
         self._address = address
-        self._sleep_ms = sleep_ms or time.sleep_ms
         self._buf = bytearray(6)
 
     def measure(self, reading):
         """Blocks for 16 ms.  Raises OSError when the part is silent or the CRC wrong."""
         self._i2c.writeto(self._address, _SINGLE_SHOT)
-        self._sleep_ms(_MEASURING_MS)
+        time.sleep_ms(_MEASURING_MS)
         self._i2c.readfrom_into(self._address, self._buf)
         temperature = self._word(0)
         humidity = self._word(3)

@@ -1,4 +1,5 @@
-"""The far end of a measurement: it acknowledges everything at once and keeps nothing.
+"""The far end of a measurement, which acknowledges everything at once and keeps nothing, and a
+link to it with a round trip time.
 
 Not a broker: no sessions, no matching.  A PUBLISH to `GIVE` with the payload
 `count qos bytes` makes it send that many messages on `GIVEN`; one to `ECHO` comes
@@ -6,9 +7,11 @@ back at the QoS it had.  Answers of one read go out in one write.
 """
 
 import contextlib
+import queue
 import socket
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 from host_tests.standin import packets as p
 from tools.demo.listener import Listener
@@ -18,11 +21,12 @@ GIVEN = b"bench/given"
 ECHO = b"bench/echo"
 
 _READ_BYTES = 65536
+_NO_DELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 Answer = Callable[[bytes], bytes | bytearray | None]
 
 
-class Answerer:
-    """Listens on a free loopback `port` from creation to `close()`; a context manager.
+class Answerer(Listener):
+    """Listens on a free loopback `port`; a context manager.
 
     `is_quick`: TCP acknowledges at once, so that a client which writes a packet in
     pieces does not sleep 40 ms in each (Nagle's algorithm and delayed acknowledgement).
@@ -33,25 +37,17 @@ class Answerer:
         self._is_quick = is_quick
         self._answer = answer or usual_answer
         self.connections = 0
-        self._listener = Listener(self._take)
-        self.port = self._listener.port
+        super().__init__(self._take)
 
     def __enter__(self) -> "Answerer":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Stop listening; open connections end with their clients."""
-        self._listener.close()
-
     def _take(self, connection: socket.socket) -> None:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(*_NO_DELAY)
         self.connections += 1
-        threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        _start(self._answer_all, connection)
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _answer_all(self, connection: socket.socket) -> None:
         rest = bytearray()
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(_READ_BYTES):
@@ -68,16 +64,50 @@ class Answerer:
                     connection.sendall(out)
 
 
-class Giver:
-    """Answers a PUBLISH with `count` messages; to be an Answerer's `answer`."""
+@contextlib.contextmanager
+def delayed_link(server_port: int, round_trip_s: float) -> Iterator[int]:
+    """-> the port of a link to the server, on which every byte arrives half the round trip after
+    it was sent, in both directions and without a limit to the rate."""
 
-    def __init__(self, count: int, qos: int) -> None:
-        self._packets = [p.publish(GIVEN, bytes(64), qos, i) for i in range(1, count + 1)]
+    def read(source: socket.socket, under_way: queue.SimpleQueue) -> None:
+        data = b"?"
+        while data:
+            try:
+                data = source.recv(_READ_BYTES)
+            except OSError:
+                data = b""
+            under_way.put((time.monotonic() + round_trip_s / 2, data))
 
-    def answer(self, packet: bytes) -> bytes | bytearray:
-        if packet[0] >> 4 == p.PUBLISH:
-            return b"".join(self._packets)
-        return usual_answer(packet)
+    def write(target: socket.socket, under_way: queue.SimpleQueue) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                due, data = under_way.get()
+                time.sleep(max(0.0, due - time.monotonic()))
+                if not data:
+                    break
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def join(near: socket.socket) -> None:
+        far = socket.create_connection(("127.0.0.1", server_port))
+        for source, target in ((near, far), (far, near)):
+            target.setsockopt(*_NO_DELAY)
+            under_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+            _start(read, source, under_way)
+            _start(write, target, under_way)
+
+    with Listener(join) as listener:
+        yield listener.port
+
+
+def _start(work: Callable[..., None], *args: object) -> None:
+    threading.Thread(target=work, args=args, daemon=True).start()
+
+
+def giving(count: int, qos: int) -> Answer:
+    """Answers a PUBLISH with `count` messages, all else as usual."""
+    messages = b"".join(p.publish(GIVEN, bytes(64), qos, i) for i in range(1, count + 1))
+    return lambda packet: messages if packet[0] >> 4 == p.PUBLISH else usual_answer(packet)
 
 
 def usual_answer(packet: bytes, level: int = 4) -> bytes | bytearray:

@@ -10,7 +10,6 @@ from tools.micropython import MicroPythonError
 
 from . import BenchError, measures, page
 from .catalogue import BARE, CLIENTS, OURS, VARIANTS, present
-from .journal import flash_work
 from .page import Measured
 from .situations import measure_outcomes
 from .tls import connection
@@ -65,7 +64,10 @@ _TABLES: dict[measures.Work, Measured] = {
 _OF_CLIENTS = {work.__name__: (work, table) for work, table in _TABLES.items()}
 # Those of umqtt31 alone.
 _OWN = {
-    "journal": (flash_work, Measured("Journal", "for 1,000 messages of 64 bytes, window 4", "")),
+    "journal": (
+        measures.flash_work,
+        Measured("Journal", "for 1,000 messages of 64 bytes, window 4", ""),
+    ),
     "tls": (connection, Measured("TLS", "a connection, ECDSA P-256, TLS 1.2", "")),
 }
 _WIDTH = 160  # of tables with a column for each client, without a terminal

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from host_tests.journal.work import BLOCK_BYTES, BLOCKS, journal_work, life_years, littlefs_work
 from tools.boards.compile import make_romfs
 from tools.micropython import choose
 
 from . import BenchError
-from .answerer import Answerer, Giver
+from .answerer import Answerer, delayed_link, giving
 from .catalogue import DEVICE, Client, compile_mpy
-from .link import DelayedLink
 
 Rows = dict[str, dict[str, float]]  # {row: {client's title: figure}}
 Work = Callable[[Client, Path], dict[str, float]]
@@ -35,6 +35,7 @@ _ROUND_TRIP_S = 0.02
 _SECONDS = 1
 _MOST_AT_ONCE = 20_000
 _RUN_S = 300
+_POLLED = ((1, 1), (1, 4), (2, 1), (2, 4))  # QoS, messages in one poll
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _LOADED = "\nimport sys\nprint('loaded', ' '.join(sys.modules))\n"
 
@@ -48,11 +49,7 @@ class Program:
     bits: int
 
     def done(
-        self,
-        *args: object,
-        heap_bytes: int = 0,
-        tool: Sequence[str] = (),
-        timeout: float = _RUN_S,
+        self, *args: object, heap_bytes: int = 0, tool: Sequence[str] = (), timeout: float = _RUN_S
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end, below `tool`.  Raises subprocess.TimeoutExpired."""
         heap = ["-X", f"heapsize={heap_bytes or self.client.heap_bytes}"]
@@ -183,9 +180,9 @@ def _over_the_link(client: Client, peers: Path) -> Iterator[Callable[..., float]
     with (
         compiled(client, peers, "rates") as program,
         Answerer() as far_end,
-        DelayedLink(far_end.port, _ROUND_TRIP_S) as link,
+        delayed_link(far_end.port, _ROUND_TRIP_S) as port,
     ):
-        yield lambda *words: float(program.run(link.port, *words))
+        yield lambda *words: float(program.run(port, *words))
 
 
 def rates(client: Client, peers: Path) -> dict[str, float]:
@@ -211,6 +208,26 @@ def receiving(client: Client, peers: Path) -> dict[str, float]:
     count = min(_MOST_AT_ONCE, 20 * client.count)
     with compiled(client, peers, "rates") as program:
         for qos in (0, 1):
-            with Answerer(answer=Giver(count, qos).answer) as far_end:
+            with Answerer(answer=giving(count, qos)) as far_end:
                 found[f"QoS {qos}"] = float(program.run(far_end.port, "receiving", count))
     return found
+
+
+def flash_work() -> Rows:
+    """Flash work of the journal beside appending the same messages to a file on littlefs.
+
+    For 1,000 messages in each case, then what follows.  Counted on the flash model, not timed;
+    64 KB of flash for 100,000 erases of a block, 256-byte pages, 4 KB blocks.
+    """
+    file = littlefs_work()
+    rows = {}
+    for qos, together in _POLLED:
+        work = journal_work(qos, together)
+        name = f"QoS {qos}, {together} in a poll"
+        rows[f"{name}: pages"] = (work.programs * 1000, file.programs * 1000)
+        rows[f"{name}: erases"] = (work.erases * 1000, file.erases * 1000)
+    work = journal_work(1)
+    region = BLOCKS * BLOCK_BYTES
+    rows["wear, most - least"] = (work.wear_difference, file.wear_difference)
+    rows["years, 1 in 10 s"] = (life_years(region, work.erases), life_years(region, file.erases))
+    return {row: dict(zip(("umqtt31", "littlefs"), found)) for row, found in rows.items()}

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,8 @@ def make_outcomes(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[Cli
     """A situation in each line."""
     cells = [["", *(client.title for client in clients)]]
     for title, found in outcomes.items():
-        cells.append([title, *(_marked(found[one.title], "[red]{}[/]") for one in clients)])
+        texts = {x: one.text if one.is_good else f"[red]{one.text}[/]" for x, one in found.items()}
+        cells.append([title, *(texts[one.title] for one in clients)])
     return _table("What a program sees", cells)
 
 
@@ -88,10 +90,6 @@ def _table(title: str, cells: Iterable[Sequence[str]]) -> Table:
     for line in lines:
         table.add_row(*line)
     return table
-
-
-def _marked(outcome: Outcome, bad: str) -> str:
-    return outcome.text if outcome.is_good else bad.format(outcome.text)
 
 
 def _lines(measured: Measured, clients: Sequence[Client]) -> list[list[str]]:
@@ -122,18 +120,17 @@ def _better_peers(tables: Sequence[Measured], clients: Sequence[Client]) -> list
     lines = []
     for table in tables:
         for row, found in table.rows.items():
-            there = {title: found[title] for title in peers if title in found}
+            there = {found[title]: title for title in peers if title in found}
             if not there:
                 continue
-            choose_best = max if table.is_more_better else min
-            best = choose_best(there, key=lambda title: there[title])
-            ours, theirs = found[_OURS], there[best]
-            margin = 1 + table.scatter
-            if (theirs > ours * margin) if table.is_more_better else (theirs < ours / margin):
+            ours, theirs = found[_OURS], max(there) if table.is_more_better else min(there)
+            low, high = sorted((ours, theirs))
+            is_better = (theirs > ours) is table.is_more_better
+            if is_better and high > low * (1 + table.scatter):
                 name = row if row == table.title.lower() else f"{table.title.lower()}, {row}"
                 lines.append(
-                    f"- {name}: {best} {theirs:,.0f}, umqtt31 {ours:,.0f} {table.unit}"
-                    f" ({max(ours, theirs) / max(1, min(ours, theirs)):.2f} times)"
+                    f"- {name}: {there[theirs]} {theirs:,.0f}, umqtt31 {ours:,.0f} {table.unit}"
+                    f" ({high / max(1, low):.2f} times)"
                 )
     return lines
 
@@ -146,9 +143,11 @@ def write_page(
     about: dict[str, str],
 ) -> None:
     """Write the page; `about` names machine, versions, date and load."""
-    layout = {
-        one.title: ", ".join(f"`{x}`" for x in one.modules) for one in CLIENTS if one.modules
-    }
+    layout = [
+        f"- {one.title}: " + ", ".join(f"`{x}`" for x in one.modules)
+        for one in CLIENTS
+        if one.modules
+    ]
     better = _better_peers(tables, clients)
     parts = [
         _INTRODUCTION,
@@ -159,7 +158,7 @@ def write_page(
         "## The run\n",
         "".join(f"- {key}: {value}\n" for key, value in about.items()),
         *(f"{title} was not there: {names}.\n" for title, names in missing.items()),
-        _HOW.format(layout="\n".join(f"- {title}: {names}" for title, names in layout.items())),
+        _HOW.format(layout="\n".join(layout)),
     ]
     PAGE.write_text("\n".join(parts))
 
@@ -200,7 +199,7 @@ def about(clients: Sequence[Client], peers: Path) -> dict[str, str]:
         "date": date.today().isoformat(),
         "computer": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
         "MicroPython": f"{small.release} with 32 bits, {large.release} with 64 bits",
-        "valgrind": _first_line(["valgrind", "--version"]).removeprefix("valgrind-"),
+        "valgrind": _valgrind(),
         **{one.title: one.release(peers) for one in clients if one.modules or one.title == _OURS},
         "load at the start": load(),
     }
@@ -212,11 +211,11 @@ def _processor() -> str:
     return found[1] if found else platform.machine()
 
 
-def _first_line(command: Sequence[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True).stdout.split("\n")[0]
-    except OSError:
+def _valgrind() -> str:
+    if not shutil.which("valgrind"):
         return "not installed"
+    done = subprocess.run(["valgrind", "--version"], capture_output=True, text=True)
+    return done.stdout.strip().removeprefix("valgrind-")
 
 
 def load() -> str:

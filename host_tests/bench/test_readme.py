@@ -1,28 +1,17 @@
 """The README's table says what docs/reasons/benchmarks.md does, which `make bench` writes."""
 
-import re
-
-from host_tests.bench.page import PAGE
+from host_tests.docs import blocks
 from host_tests.sizes import measure
-from tools.project import ROOT
-
-
-def lines_of(text):
-    """The cells of each line of the first table in `text`, the rule left out."""
-    table = re.search(r"^\|.*?(?=^[^|]|\Z)", text, re.MULTILINE | re.DOTALL)[0]
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    return [line for line in cells if not set(line[0] + line[1]) <= set("-: ") or line[1] == ""]
 
 
 def measured(section, column):
     """{client: figure} of a column of the page's section, ratios left out."""
-    (header, *lines) = lines_of(PAGE.read_text().partition(f"## {section}\n")[2])
+    header, *lines = blocks.table("docs/reasons/benchmarks.md", section)
     at = header.index(column)
     return {line[0]: line[at].partition(" (")[0] for line in lines}
 
 
-README = (ROOT / "README.md").read_text().partition("## Is it for you?")[2]
-(HEADER, *ROWS) = lines_of(README)
+HEADER, *ROWS = blocks.table("README.md", "Is it for you?")
 OTHERS = HEADER[1:-1]  # the last column is ours
 
 

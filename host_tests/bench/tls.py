@@ -45,9 +45,65 @@ class _Case:
     port: int
     files: tuple[Path, ...]
 
-    def argv(self, interpreter: Interpreter, count: int) -> list[str]:
+    def run(
+        self, interpreter: Interpreter, count: int, *tool: str, **more: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Open so many connections, below `tool`, with `more` in the environment."""
         args = [self.port, _SUITE, count, *self.files]
-        return interpreter.argv(DEVICE / "handshake.py", heap_bytes=_HEAP_BYTES, args=args)
+        argv = interpreter.argv(DEVICE / "handshake.py", heap_bytes=_HEAP_BYTES, args=args)
+        done = subprocess.run(
+            [*tool, *argv],
+            env=interpreter.environment(extra=more),
+            capture_output=True,
+            text=True,
+            timeout=_RUN_S,
+        )
+        if done.returncode:
+            last = (done.stderr.strip() or "no output").splitlines()[-1]
+            raise BenchError(f"the TLS program failed: {last}")
+        return done
+
+    def figures(self) -> Iterator[tuple[str, float]]:
+        """(row, figure) of all."""
+        small, large = choose(bits=32), choose(bits=64, certificates=True)
+        done = self.run(small, 1)
+        start, context, connected = map(int, _IN_USE.findall(done.stderr))
+        # glibc's own tool, which lies beside the 32-bit C library.
+        peaks = [
+            _found(_PEAK, self.run(small, count, LD_PRELOAD="libmemusage.so"), "libmemusage.so")
+            for count in (-1, 1)
+        ]
+        yield f"{self.title}: context, bytes", context - start
+        yield f"{self.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS
+        yield f"{self.title}: connected, on a board", connected - start - _LESS_ON_BOARDS
+        yield f"{self.title}: of these in Python's heap", int(done.stdout)
+        yield f"{self.title}: instructions, 64 bits", self._instructions(large)
+        yield f"{self.title}: processor time, 32 bits, µs", self._processor_us(small)
+        yield f"{self.title}: the same, 64 bits, µs", self._processor_us(large)
+
+    def _instructions(self, interpreter: Interpreter) -> float:
+        if not shutil.which("valgrind"):
+            raise BenchError("valgrind is not installed: run `make setup` or install it")
+        tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+        one, five = (
+            _found(_COLLECTED, self.run(interpreter, count, *tool), "valgrind") for count in (1, 5)
+        )
+        return (five - one) / 4
+
+    def _processor_us(self, interpreter: Interpreter) -> float:
+        times = []
+        for count in (10, 60):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.run(interpreter, count)
+            times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        return (times[1] - times[0]) / 50 * 1_000_000
+
+
+def _found(pattern: re.Pattern, done: subprocess.CompletedProcess[str], tool: str) -> int:
+    found = pattern.search(done.stderr)
+    if not found:
+        raise BenchError(f"{tool} does not count here")
+    return int(found[1])
 
 
 def connection() -> Rows:
@@ -61,78 +117,17 @@ def _measured() -> Iterator[tuple[str, float]]:
         made.make("ca", is_authority=True)
         made.make("server", "ca", hosts=HERE)
         made.make("device", "ca")
-        roots = made.path / "ca.crt"
-        pair = roots, made.path / "device.crt", made.path / "device.key"
-        for title, files in (("server's only", (roots,)), ("ours too", pair)):
+        own = made.ssl("device")
+        for title, names in (("server's only", ["ca"]), ("ours too", ["ca", "cert", "key"])):
             with TLSMosquitto(
-                made.path, "server", "1.2", require_certificate=len(files) > 1
+                made.path, "server", "1.2", require_certificate=len(names) > 1
             ) as broker:
-                yield from _of_case(_Case(title, broker.port, files))
+                files = tuple(Path(own[name]) for name in names)
+                yield from _Case(title, broker.port, files).figures()
         # Without Nagle's algorithm, which holds CONNACK back by 40 ms.
         options: dict[str, Any] = {"require_certificate": True, "set_tcp_nodelay": True}
         with TLSMosquitto(made.path, "server", **options) as broker:
-            names = zip(("ca", "cert", "key"), map(str, pair))
-            yield from _resumed(broker.port, dict(names))
-
-
-def _of_case(case: _Case) -> Iterator[tuple[str, float]]:
-    small, large = choose(bits=32), choose(bits=64, certificates=True)
-    done = _run(case, small, 1)
-    start, context, connected = map(int, _IN_USE.findall(done.stderr))
-    peaks = [_peak(case, count) for count in (-1, 1)]
-    yield f"{case.title}: context, bytes", context - start
-    yield f"{case.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS
-    yield f"{case.title}: connected, on a board", connected - start - _LESS_ON_BOARDS
-    yield f"{case.title}: of these in Python's heap", int(done.stdout)
-    yield f"{case.title}: instructions, 64 bits", _instructions(case, large)
-    yield f"{case.title}: processor time, 32 bits, µs", _processor_us(case, small)
-    yield f"{case.title}: the same, 64 bits, µs", _processor_us(case, large)
-
-
-def _run(
-    case: _Case, interpreter: Interpreter, count: int, **more: str
-) -> subprocess.CompletedProcess[str]:
-    return _ended(case.argv(interpreter, count), interpreter.environment(extra=more))
-
-
-def _ended(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_RUN_S)
-    if done.returncode:
-        last = (done.stderr.strip() or "no output").splitlines()[-1]
-        raise BenchError(f"the TLS program failed: {last}")
-    return done
-
-
-def _peak(case: _Case, count: int) -> int:
-    # glibc's own tool, which lies beside the 32-bit C library.
-    done = _run(case, choose(bits=32), count, LD_PRELOAD="libmemusage.so")
-    found = _PEAK.search(done.stderr)
-    if not found:
-        raise BenchError("libmemusage.so does not count here")
-    return int(found[1])
-
-
-def _instructions(case: _Case, large: Interpreter) -> float:
-    if not shutil.which("valgrind"):
-        raise BenchError("valgrind is not installed: run `make setup` or install it")
-    counts = []
-    with tempfile.TemporaryDirectory() as folder:
-        tool = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/out"]
-        for count in (1, 5):
-            command = [*tool, *case.argv(large, count)]
-            done = _ended(command, large.environment())
-            found = _COLLECTED.search(done.stderr)
-            counts.append(int(found[1]) if found else 0)
-    return (counts[1] - counts[0]) / 4
-
-
-def _processor_us(case: _Case, interpreter: Interpreter) -> float:
-    times = []
-    for count in (10, 60):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        _run(case, interpreter, count)
-        times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-    return (times[1] - times[0]) / 50 * 1_000_000
+            yield from _resumed(broker.port, own)
 
 
 def _resumed(port: int, files: dict[str, str]) -> Iterator[tuple[str, float]]:

@@ -1,6 +1,7 @@
 """Fixtures of the board tests: profiles, a configured device, a virtual board."""
 
 import functools
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.virtual import VirtualBoard
 from host_tests.virtual.cli import blank_flash
 from tools.boards.cli import cli
-from tools.boards.compile import build_tree, tree_files
+from tools.boards.compile import build_tree, newest_source, tree_files
+from tools.boards.config import device_files
+from tools.boards.deploy import numbered, with_list
 from tools.boards.profile import load_profile
 from tools.micropython import choose
 
@@ -34,14 +37,24 @@ def desk():
 
 
 @pytest.fixture
-def device_toml(tmp_path):
+def make_config(tmp_path):
+    """make_config(client_id="hall-1", …) -> path of a device.toml, beside the files it names."""
+
+    def make(folder=tmp_path, **settings):
+        path = folder / "device.toml"
+        lines = [f"{key} = {json.dumps(value)}\n" for key, value in settings.items()]
+        path.write_text("".join(lines))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def device_toml(make_config):
     """A device.toml that is good for every board."""
-    path = tmp_path / "device.toml"
-    path.write_text(
-        'client_id = "hall-1"\nserver = "127.0.0.1"\nuser = "u"\npassword = "secret-word"\n'
-        'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
-    )
-    return path
+    secrets = {"password": "secret-word", "wifi_password": "secret-wifi"}
+    about = {"client_id": "hall-1", "server": "127.0.0.1", "user": "u", "wifi_ssid": "net"}
+    return make_config(**about, **secrets)
 
 
 @pytest.fixture
@@ -85,8 +98,8 @@ def built(tmp_path_factory):
 def make_firmware(tmp_path):
     """make_firmware(profile) -> path of a stand-in for upstream's file."""
 
-    def make(profile, name="firmware", **changes):
-        path = tmp_path / name
+    def make(profile, damaged_at=None, **changes):
+        path = tmp_path / "firmware"
         # As upstream since 1.27; older ones have no dash.
         chip = profile.chip.replace("ESP32", "ESP32-").removesuffix("-")
         changes.setdefault("machine", f"{profile.firmware.machine} with {chip}".encode())
@@ -97,6 +110,9 @@ def make_firmware(tmp_path):
             family = changes.pop("family", families[profile.mcu])
             storage = (profile.filesystem.offset, profile.filesystem.size)
             data = firmware_images.rp2_firmware(family, changes.pop("storage", storage), **changes)
+        data = bytearray(data)
+        if damaged_at is not None:
+            data[damaged_at] ^= 1
         path.write_bytes(data)
         return path
 
@@ -117,6 +133,22 @@ def make_board(tmp_path):
     yield make
     for board in boards:
         board.unplug()
+
+
+@pytest.fixture
+def make_node(make_board, built, make_config):
+    """make_node(name, broker, device, **settings) -> a board with the node, as deployed."""
+
+    def make(name, broker, device, **more):
+        profile = load_profile(name)
+        place = {"server": broker.host, "port": broker.port, "prefix": f"virtual-{device}"}
+        settings = {"client_id": device, "store": "journal", "streams": [1], "ntp_server": ""}
+        settings |= {"interval_ms": 100, "wifi_ssid": "workshop"} | place | more
+        files = numbered(built(name), newest_source(profile))
+        files |= device_files(make_config(**settings), profile)
+        return make_board(profile, with_list(files))
+
+    return make
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import threading
 import tty
 import zlib
 
-_END, _ESC = 0xC0, 0xDB
+_END, _ESC = b"\xc0", b"\xdb"
 SYNC, READ_REG, SECURITY_INFO = 0x08, 0x0A, 0x14
 MEM_BEGIN, MEM_END, MEM_DATA = 0x05, 0x06, 0x07
 DEFL_BEGIN, DEFL_DATA, DEFL_END = 0x10, 0x11, 0x12
@@ -59,27 +59,15 @@ class EspRom:
         os.close(self._wake_write)
 
     def _serve(self):
-        packet, is_inside, is_escaped = bytearray(), False, False
-        is_lost = False
+        got, is_lost = b"", False
         while not is_lost:
             ready = select.select([self._master, self._wake_read], [], [])[0]
             if self._wake_read in ready:
                 break
-            for byte in os.read(self._master, 65536):
-                if byte == _END:
-                    if is_inside and packet:
-                        is_lost = self._answer(bytes(packet)) or is_lost
-                        is_inside = False
-                    else:
-                        is_inside = True
-                    packet.clear()
-                elif byte == _ESC:
-                    is_escaped = True
-                else:
-                    packet.append({0xDC: _END, 0xDD: _ESC}[byte] if is_escaped else byte)
-                    is_escaped = False
-                if is_lost:
-                    break
+            *packets, got = (got + os.read(self._master, 65536)).split(_END)
+            for packet in filter(None, packets):
+                packet = packet.replace(b"\xdb\xdc", _END).replace(b"\xdb\xdd", _ESC)
+                is_lost = is_lost or self._answer(packet)
         with contextlib.suppress(OSError):
             os.close(self._master)
             os.close(self._slave)
@@ -141,5 +129,5 @@ class EspRom:
         )
 
     def _send(self, packet):
-        body = packet.replace(b"\xdb", b"\xdb\xdd").replace(b"\xc0", b"\xdb\xdc")
-        os.write(self._master, b"\xc0" + body + b"\xc0")
+        body = packet.replace(_ESC, b"\xdb\xdd").replace(_END, b"\xdb\xdc")
+        os.write(self._master, _END + body + _END)

@@ -15,7 +15,7 @@ from host_tests.boards.console import read_until
 from tools.boards import device
 from tools.boards import port as port_module
 from tools.boards.compile import newest_source
-from tools.boards.deploy import check_itself, deploy, make_plan, numbered, other_board, with_list
+from tools.boards.deploy import check_itself, deploy, numbered, other_board, with_list
 from tools.boards.errors import BoardError
 from tools.boards.port import check_port
 from tools.boards.profile import load_profile
@@ -124,12 +124,11 @@ def test_deploy_keeps_copies_of_what_somebody_else_wrote_and_of_nothing_of_ours(
 
 
 def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
-    run, start_board, desk, device_certificates
+    run, start_board, desk, device_certificates, make_config
 ):
     """The board's own check reads them; a key in /backup would outlive its use."""
-    config = device_certificates / "device.toml"
-    text = 'client_id = "one"\nserver = "b"\ntls = "ca.crt"\ntls_cert = "one.crt"\n'
-    config.write_text(text + 'tls_key = "one.key"\n')
+    files = {"tls": "ca.crt", "tls_cert": "one.crt", "tls_key": "one.key"}
+    config = make_config(device_certificates, client_id="one", server="b", **files)
     board = start_board(desk)
     words = ("--board", "desk", "--port", board.port, "--config", config, "--no-start")
     for name in ("one", "two"):
@@ -146,18 +145,18 @@ def test_deploy_command_brings_certificates_and_a_newer_key_leaves_no_copy(
     assert b"one.key" not in on_board["deployed.txt"]
 
 
-def test_deploy_without_settings_anywhere_changes_nothing(run, start_board, desk):
-    theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"}
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({}, "the board has no settings yet: add CONFIG=device.toml"),
+        ({"settings.json": b"[]"}, "on the board is damaged: add CONFIG=device.toml"),
+        ({"settings.json": b'{"client_id": "x"}'}, "on the board: server is missing"),
+    ],
+)
+def test_deploy_without_good_settings_anywhere_changes_nothing(start_board, desk, settings, text):
+    theirs = {"main.py": b"print('mine')\n", "boot.py": b"# mine\n"} | settings
     board = start_board(desk, theirs)
-    output = run("deploy", "--board", "desk", "--port", board.port, status=1)
-    assert "add CONFIG=device.toml" in output
-    assert board.files() == theirs
-
-
-def test_deploy_with_settings_on_the_board_that_are_wrong_changes_nothing(start_board, desk):
-    theirs = {"main.py": b"pass\n", "settings.json": b'{"client_id": "x"}'}
-    board = start_board(desk, theirs)
-    with pytest.raises(BoardError, match="settings.json on the board: server is missing"):
+    with pytest.raises(BoardError, match=text):
         deploy(board.port, {"main.py": b"new\n"}, desk)
     assert board.files() == theirs
 
@@ -188,12 +187,6 @@ def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):
         board.port, firmware_files | {"settings.json": settings}, load_profile("UM_TINYPICO")
     )
     assert "boot.py" in plan.changed
-
-
-def test_make_plan_with_equal_hashes_is_empty():
-    data = with_list({})["deployed.txt"]
-    hashes = {"deployed.txt": hashlib.sha256(data).hexdigest()}
-    assert not make_plan({}, {"files": hashes, "texts": {}})
 
 
 def test_deploy_to_full_filesystem_names_bytes_and_changes_nothing(
@@ -271,20 +264,27 @@ def test_board_of_another_network_is_doubted(name, machine, other):
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"),
+    ("system", "error", "expected"),
     [
-        (errno.ENOENT, "no such port"),
-        (errno.EACCES, "no permission; add yourself to the group"),
-        (errno.EBUSY, "busy; close the other program"),
-        (errno.EIO, "no such port"),
+        ("posix", OSError(errno.ENOENT, ""), "no such port"),
+        ("posix", OSError(errno.EACCES, ""), "no permission; add yourself to the group"),
+        ("posix", OSError(errno.EBUSY, ""), "busy; close the other program"),
+        ("posix", OSError(errno.EIO, ""), "no such port"),
+        # On Windows pyserial has words for it.
+        ("nt", serial.SerialException("FileNotFoundError(2, 'no file', None, 2)"), "no such port"),
+        ("nt", serial.SerialException("PermissionError(13, 'Denied', None, 5)"), "busy"),
     ],
 )
-def test_check_port_when_open_fails_says_what_to_do(monkeypatch, number, expected):
-    def fail(*args):
-        raise OSError(number, os.strerror(number))
+def test_check_port_when_open_fails_says_what_to_do(monkeypatch, system, error, expected):
+    def fail(*args, **options):
+        raise error
 
-    monkeypatch.setattr("serial.serialposix.os.open", fail)
-    with pytest.raises(BoardError, match=expected):
+    monkeypatch.setattr(port_module.os, "name", system)
+    if system == "nt":
+        monkeypatch.setattr(port_module.serial, "Serial", fail)
+    else:
+        monkeypatch.setattr("serial.serialposix.os.open", fail)
+    with pytest.raises(BoardError, match=f"ttyUSB0: {expected}"):
         check_port("/dev/ttyUSB0")
 
 
@@ -316,32 +316,13 @@ def test_check_port_when_in_use_says_busy():
     os.close(slave)
 
 
-def test_check_port_of_plain_file_says_not_serial(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(BoardError, match="not a serial port"):
-        check_port(str(tmp_path / "file"))
-
-
-def test_check_port_of_folder_says_so(tmp_path):
-    with pytest.raises(BoardError, match="a folder; name a serial port"):
-        check_port(str(tmp_path))
-
-
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("could not open port 'COM7': FileNotFoundError(2, 'no file', None, 2)", "no such port"),
-        ("could not open port 'COM7': PermissionError(13, 'Denied', None, 5)", "busy"),
-    ],
+    ("name", "text"), [("file", "not a serial port"), ("", "a folder; name a serial port")]
 )
-def test_check_port_on_windows_reads_pyserials_words(monkeypatch, text, expected):
-    def fail(*args, **options):
-        raise serial.SerialException(text)
-
-    monkeypatch.setattr(port_module.os, "name", "nt")
-    monkeypatch.setattr(port_module.serial, "Serial", fail)
-    with pytest.raises(BoardError, match=f"COM7: {expected}"):
-        check_port("COM7")
+def test_check_port_of_something_else_says_what_it_is(tmp_path, name, text):
+    (tmp_path / "file").touch()
+    with pytest.raises(BoardError, match=text):
+        check_port(str(tmp_path / name))
 
 
 def test_tools_for_boards_import_nothing_that_windows_lacks():
@@ -361,7 +342,3 @@ for module in pkgutil.iter_modules(tools.boards.__path__, "tools.boards."):
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_deploy_without_port_exits_2(run):
-    run("deploy", "--board", "desk", status=2)

@@ -44,27 +44,23 @@ def test_flash_of_upstream_firmware_goes_behind_the_boot_offset(make_firmware):
         assert rom.flash[0x1000 : 0x1000 + len(data)] == data
 
 
-def test_flash_to_another_chip_writes_nothing_and_says_which(make_image):
-    with EspRom("esp32c3") as rom:
-        with pytest.raises(BoardError, match="another chip: .*ESP32-C3"):
+@pytest.mark.parametrize(
+    ("chip", "lost_after", "told"),
+    [("esp32c3", None, "another chip: .*ESP32-C3"),
+     ("esp32", 100_000, "the port was lost while writing; plug in and flash again")],
+)  # fmt: skip
+def test_flash_that_fails_at_the_chip_says_why(make_image, chip, lost_after, told):
+    with EspRom(chip, lost_after) as rom:
+        with pytest.raises(BoardError, match=told):
             flash(load_profile("ESP32_GENERIC"), make_image("ESP32_GENERIC"), rom.port)
-        assert set(rom.flash) == {0xFF}
-
-
-def test_flash_when_port_is_lost_says_to_flash_again(make_image):
-    with EspRom("esp32", lose_port_after=100_000) as rom:
-        with pytest.raises(BoardError, match="the port was lost while writing"):
-            flash(load_profile("ESP32_GENERIC"), make_image("ESP32_GENERIC"), rom.port)
+        assert lost_after or set(rom.flash) == {0xFF}, "it wrote to another chip"
 
 
 @pytest.mark.parametrize(
     ("board", "other"),
-    [
-        ("ESP32_GENERIC_C3", "ESP32_GENERIC"),
-        ("ESP32_GENERIC", "ESP32_GENERIC_C3"),
-        ("ESP32_GENERIC_P4", "ESP32_GENERIC_S2"),
-    ],
-)
+    [("ESP32_GENERIC_C3", "ESP32_GENERIC"), ("ESP32_GENERIC", "ESP32_GENERIC_C3"),
+     ("ESP32_GENERIC_P4", "ESP32_GENERIC_S2")],
+)  # fmt: skip
 def test_flash_of_whole_image_for_another_esp32_names_its_chip(make_image, board, other):
     """Chips have their boot loader at different places."""
     profile, chip = load_profile(board), load_profile(other).mcu
@@ -85,12 +81,8 @@ def drive_of(folder, board_id):
 @pytest.mark.parametrize(
     ("board", "image", "where", "told"),
     [
-        (
-            "ESP32_GENERIC_C6",
-            "ESP32_GENERIC_C3",
-            {"port": "/dev/none"},
-            "for esp32c3, .* has esp32c6",
-        ),
+        ("ESP32_GENERIC_C6", "ESP32_GENERIC_C3", {"port": "/dev/none"},
+         "for esp32c3, .* has esp32c6"),
         ("ESP32_GENERIC", "ESP32_GENERIC", {}, "PORT="),
         ("ESP32_GENERIC", None, {"port": "/dev/none"}, "make image"),
         ("RPI_PICO_W", "RPI_PICO_W", {"drive": "RPI-RP2"}, "another chip's boot loader"),
@@ -98,7 +90,7 @@ def drive_of(folder, board_id):
         ("RPI_PICO_W", "RPI_PICO_W", {}, "hold BOOTSEL"),
         ("desk", "RPI_PICO_W", {}, "make deploy"),
     ],
-)
+)  # fmt: skip
 def test_flash_that_cannot_be_says_why_and_what_to_do(
     make_image, tmp_path, monkeypatch, board, image, where, told
 ):

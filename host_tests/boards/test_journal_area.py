@@ -26,6 +26,13 @@ _JSON = b'{"client_id": "hall-1", "server": "s", "wifi_ssid": "net", "store": "j
 SETTINGS = {"settings.json": _JSON}
 
 
+def set_up_by_hand(name):
+    """-> the profile of this board as it is without a place for the journal."""
+    profile = load_profile(name)
+    journal = profile.journal.model_copy(update={"place": "file"})
+    return profile.model_copy(update={"journal": journal})
+
+
 @pytest.mark.parametrize("name", ["desk", "RPI_PICO_W", "ESP32_GENERIC"])
 def test_journal_command_shows_what_the_board_accepted(run, start_board, built, tmp_path, name):
     board = start_board(load_profile(name), built(name) | SETTINGS, mode="raw")
@@ -66,10 +73,8 @@ def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
 
 def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(start_board, built):
     profile = load_profile("RPI_PICO_W")
-    nowhere = {"journal": profile.journal.model_copy(update={"place": "file"})}
-    by_hand = profile.model_copy(update=nowhere)
     files = built("RPI_PICO_W") | SETTINGS | {"my_data": b"mine" * 3000}
-    board = start_board(by_hand, files, mode="raw")
+    board = start_board(set_up_by_hand("RPI_PICO_W"), files, mode="raw")
     keep_journal_blocks(board.port, profile)
     assert check_itself(board.port)["journal"] == {"inflight": 0, "queued": 0}
     Remote(board.port).execute(PUBLISH)
@@ -80,8 +85,6 @@ def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(start_b
 
 @pytest.mark.parametrize("name", ["RPI_PICO_W", "ESP32_GENERIC"])
 def test_board_without_journal_area_says_what_to_do(start_board, built, name):
-    profile = load_profile(name)
-    nowhere = {"journal": profile.journal.model_copy(update={"place": "file"})}
-    board = start_board(profile.model_copy(update=nowhere), built(name) | SETTINGS, mode="raw")
+    board = start_board(set_up_by_hand(name), built(name) | SETTINGS, mode="raw")
     with pytest.raises(BoardError, match="make (image|deploy)"):
         check_itself(board.port)

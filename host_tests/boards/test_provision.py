@@ -7,11 +7,11 @@ import pytest
 
 from host_tests.boards.test_image import files_on, flash_content
 from host_tests.standin.ramflash import RamFlash
-from tools.boards.batch import read_batch
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.places import write_private
 from tools.boards.profile import load_profile
+from tools.boards.provision import read_batch
 from umqtt31 import Journal
 
 HEAD = "id,user,password,broker,site\n"
@@ -22,12 +22,6 @@ SHARED = 'wifi_ssid = "net"\nwifi_password = "secret-wifi"\n'
 def shared(tmp_path):
     path = tmp_path / "shared.toml"
     path.write_text(SHARED)
-    return path
-
-
-def batch_of(tmp_path, *rows):
-    path = tmp_path / "devices.csv"
-    path.write_text(HEAD + "\n".join(rows) + "\n")
     return path
 
 
@@ -47,12 +41,13 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
     run, make_firmware, tmp_path, shared, board
 ):
     profile = load_profile(board)
-    rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall" for i in range(1, 8)]
+    rows = [f"dev-{i},user{i},secret-{i},10.0.0.{i},hall\n" for i in range(1, 8)]
+    (tmp_path / "devices.csv").write_text(HEAD + "".join(rows))
     out = tmp_path / "images"
     output = run(
         "provision",
         *("--board", board, "--firmware", make_firmware(profile), "--config", shared),
-        *("--batch", batch_of(tmp_path, *rows), "--out", out),
+        *("--batch", tmp_path / "devices.csv", "--out", out),
     )
     assert "secret" not in output
     manifest = (out / "manifest.json").read_text()
@@ -139,13 +134,10 @@ def test_provision_gives_each_device_its_own_key_and_nobody_else_s(
     ],
 )
 def test_certificate_and_key_that_do_not_fit_are_told_before_a_board_gets_them(
-    device_certificates, key, told
+    device_certificates, make_config, key, told
 ):
-    path = device_certificates / "device.toml"
-    path.write_text(
-        'client_id = "one"\nserver = "b"\nlevel = 4\ntls = "ca.crt"\n'
-        f'tls_cert = "one.crt"\ntls_key = "{key}"\n'
-    )
+    files = {"tls": "ca.crt", "tls_cert": "one.crt", "tls_key": key}
+    path = make_config(device_certificates, client_id="one", server="b", level=4, **files)
     if told is None:
         assert set(device_files(path, load_profile("desk"))) == {
             *("settings.json", "ca.crt", "one.crt", "one.key.der"),
@@ -157,21 +149,25 @@ def test_certificate_and_key_that_do_not_fit_are_told_before_a_board_gets_them(
     assert "PRIVATE" not in caught.value.message and "None" not in caught.value.message
 
 
-def test_settings_that_the_board_has_no_room_for_are_refused_before_it_is_touched(tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"store": "journal"},
+         f"buffer_size is 4096; allowed with the journal: up to {JOURNAL_PACKET}"),
+        ({"max_inflight": 64, "max_mqueue_len": 1024},
+         "max_inflight and max_mqueue_len messages of buffer_size are 4,456,448 bytes; "
+         "allowed on RPI_PICO_W: 71,936"),
+    ],
+)  # fmt: skip
+def test_settings_that_the_board_has_no_room_for_are_refused_before_it_is_touched(
+    make_config, settings, told
+):
     """The check on the board came when its old files were gone."""
-    path = tmp_path / "device.toml"
-    profile = load_profile("RPI_PICO_W")
-
-    def refusal(*lines):
-        path.write_text("\n".join(['client_id = "a"', 'server = "b"', 'wifi_ssid = "c"', *lines]))
-        with pytest.raises(BoardError) as caught:
-            read_config(path, profile)
-        return caught.value.message
-
-    told = refusal('store = "journal"', "buffer_size = 4096")
-    assert told == f"{path}: buffer_size is 4096; allowed with the journal: up to {JOURNAL_PACKET}"
-    told = refusal("max_inflight = 64", "max_mqueue_len = 1024", "buffer_size = 4096")
-    assert "messages of buffer_size are 4,456,448 bytes; allowed on RPI_PICO_W: 71,936" in told
+    about = {"client_id": "a", "server": "b", "wifi_ssid": "c", "buffer_size": 4096}
+    path = make_config(**about | settings)
+    with pytest.raises(BoardError) as caught:
+        read_config(path, load_profile("RPI_PICO_W"))
+    assert caught.value.message == f"{path}: {told}"
 
 
 def test_journal_takes_packets_up_to_what_settings_allow_with_it():

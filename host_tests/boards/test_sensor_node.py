@@ -11,28 +11,11 @@ import pytest
 from host_tests.boards.console import drained, read_until
 from host_tests.firmware.decoding import readings_of
 from host_tests.patience import SECONDS, until
-from tools.boards.compile import newest_source
-from tools.boards.config import device_files
-from tools.boards.deploy import numbered, with_list
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector
 
 TEMPERATURE, SIGNAL = 1, 5
-
-
-# The virtual board wakes at once, whatever the time.
-SLEEPS = "sleep_above_ms = 1000\n"
-
-
-def settings(path, broker, name, more="", interval_ms=100):
-    """A device.toml as a person writes it -> its path."""
-    path.write_text(
-        f'client_id = "{name}"\nserver = "{broker.host}"\nport = {broker.port}\n'
-        f'prefix = "virtual-{name}"\nstore = "journal"\nstreams = [1]\n'
-        f"interval_ms = {interval_ms}\n"
-        'wifi_ssid = "workshop"\nwifi_password = "of no use here"\nntp_server = ""\n' + more
-    )
-    return path
+SLEEP_ABOVE_MS = 1000  # the virtual board wakes at once, whatever the time
 
 
 @pytest.mark.parametrize(
@@ -40,15 +23,12 @@ def settings(path, broker, name, more="", interval_ms=100):
     [("ESP32_GENERIC", 5), ("ESP32_GENERIC_H2", 4), ("RPI_PICO_W", 3), ("W5500_EVB_PICO", 5)],
 )
 def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
-    shared_mosquitto, make_board, built, tmp_path, name, level
+    shared_mosquitto, make_node, name, level
 ):
-    profile = load_profile(name)
-    config = settings(tmp_path / "device.toml", shared_mosquitto, name, f"level = {level}\n")
-    board = make_board(profile, built(profile.name) | device_files(config, profile))
+    board = make_node(name, shared_mosquitto, name, level=level)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
     first = read_until(board.port, "connected", act=board.power_on)
     read_until(board.port, "accepted 0 20")
-    print(first)
     with drained(board.port):
         until(lambda: collector.statuses[name])  # it is subscribed
     second = read_until(board.port, "connected", act=lambda: collector.command(name, "reset"))
@@ -65,19 +45,14 @@ def test_provisioned_board_publishes_its_readings_and_obeys_a_reset(
         assert numbers
     values = dict(readings[0]["values"])
     assert 2650 < values[TEMPERATURE] < 2750
-    assert values.get(SIGNAL) == (-50 if profile.network == "wifi" else None)
+    assert values.get(SIGNAL) == (-50 if load_profile(name).network == "wifi" else None)
     # The board's clock is the computer's.
     assert abs(readings[-1]["time"] - time.time()) < 2 * SECONDS
 
 
-def test_board_whose_node_runs_takes_every_command_and_goes_on(
-    shared_mosquitto, run, make_board, built, tmp_path
-):
+def test_board_whose_node_runs_takes_every_command_and_goes_on(shared_mosquitto, run, make_node):
     """journal and deploy stop it by one Ctrl-C, whatever it does, and start it again."""
-    profile = load_profile("RPI_PICO_W")
-    config = settings(tmp_path / "device.toml", shared_mosquitto, "busy", interval_ms=60_000)
-    files = built(profile.name) | device_files(config, profile)
-    board = make_board(profile, with_list(numbered(files, newest_source(profile))))
+    board = make_node("RPI_PICO_W", shared_mosquitto, "busy", interval_ms=60_000)
     read_until(board.port, "connected", act=board.power_on)
     for words in (["journal"], ["deploy", "--board", "RPI_PICO_W"]):
         time.sleep(0.5)  # greeted and idle, its heap locked
@@ -91,12 +66,11 @@ def test_board_whose_node_runs_takes_every_command_and_goes_on(
     ("name", "interval_ms"), [("ESP32_GENERIC_C3", 60_000), ("RPI_PICO_W", 2000)]
 )
 def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
-    shared_mosquitto, make_board, built, tmp_path, name, interval_ms
+    shared_mosquitto, make_node, name, interval_ms
 ):
     """Each wake is a reset: boot.py, main.py, journal and broker anew."""
-    profile = load_profile(name)
-    config = settings(tmp_path / "device.toml", shared_mosquitto, name, SLEEPS, interval_ms)
-    board = make_board(profile, built(profile.name) | device_files(config, profile))
+    about = {"interval_ms": interval_ms, "sleep_above_ms": SLEEP_ABOVE_MS}
+    board = make_node(name, shared_mosquitto, name, **about)
     collector = Collector(shared_mosquitto.host, shared_mosquitto.port, f"virtual-{name}")
     output = read_until(board.port, "accepted 0 5", act=board.power_on)
     board.cut_power()
@@ -120,11 +94,10 @@ def test_sleeping_board_goes_on_with_its_numbers_after_each_deep_sleep(
 
 
 def test_sleeping_board_without_broker_keeps_its_readings_and_sends_them_later(
-    mosquitto, make_board, built, tmp_path
+    mosquitto, make_node
 ):
-    profile = load_profile("ESP32_GENERIC")
-    config = settings(tmp_path / "device.toml", mosquitto, "alone", SLEEPS, 60_000)
-    board = make_board(profile, built(profile.name) | device_files(config, profile))
+    about = {"interval_ms": 60_000, "sleep_above_ms": SLEEP_ABOVE_MS}
+    board = make_node("ESP32_GENERIC", mosquitto, "alone", **about)
     # Subscribed before, as the board may be at the broker first.
     collector = Collector(mosquitto.host, mosquitto.port, "virtual-alone")
     mosquitto.stop()

@@ -58,7 +58,7 @@ def test_pico_w_of_the_start_page_from_an_image_to_a_change(
         board.power_on()
 
     project.type(FIRST_BOARD, "make watch", ctrl_c=True, then=("°C", reset))
-    with (project.folder / "firmware" / "led.py").open("a") as changed:
+    with (project.folder / "firmware" / "ethernet.py").open("a") as changed:
         changed.write("CHANGED = 1\n")
     assert "\n2 of " in project.type(FIRST_BOARD, "make deploy")
 
@@ -112,7 +112,7 @@ def test_update_over_the_air_goes_as_the_guide_says(project, make_board, mosquit
     files = built(profile.name) | device_files(project.folder / "device.toml", profile)
     board = make_board(profile, with_list(files))
     read_until(board.port, "connected", act=board.power_on)
-    with (project.folder / "firmware" / "led.py").open("a") as changed:
+    with (project.folder / "firmware" / "ethernet.py").open("a") as changed:
         changed.write("CHANGED = 1\n")
     (bundle,) = re.findall(r"release-\d+\.bundle", project.type(page, "make release"))
     project.write("devices.csv", "id\nhall-1\n")

@@ -17,8 +17,7 @@ from host_tests.brokers import Mosquitto
 from host_tests.firmware import decoding
 from host_tests.patience import SECONDS
 from tools.boards import release, watch
-from tools.boards.config import device_files
-from tools.boards.deploy import with_list
+from tools.boards.compile import newest_source
 from tools.boards.errors import BoardError
 from tools.boards.fleetkey import make_key, read_key
 from tools.boards.profile import load_profile
@@ -96,34 +95,49 @@ def test_release_on_a_base_that_its_boards_would_refuse_is_told(
     run(*words, 7, "--out", tmp_path, status=2)
 
 
-def test_release_command_writes_a_bundle_and_rollout_refuses_a_missing_broker(run, tmp_path):
-    key = tmp_path / "fleet.key"
+def test_key_and_release_command_write_what_a_rollout_takes(run, tmp_path):
+    key, out = tmp_path / "fleet.key", tmp_path / "one.bundle"
     run("key", key)
-    out = tmp_path / "one.bundle"
     output = run("release", "--board", "desk", "--key", key, "--number", 7, "--out", out)
     assert "release 7, " in output
-    fleet = tmp_path / "fleet.csv"
-    fleet.write_text("id,site\nhall-1,north\n")
-    words = ("--fleet", fleet, "--key", key, "--server", "127.0.0.1:1")
-    output = run("rollout", "--bundle", out, *words, status=1)
-    assert "Connection refused" in output
-    output = run("rollout", "--bundle", fleet, *words, status=1)
-    assert "fleet.csv: no whole bundle; make one with make release" in output
+    release.check_key(out.read_bytes(), "one.bundle", read_key(key))
+    assert manifest_of(out.read_bytes())[:2] == ["board desk", "release 7"]
 
 
-def test_rollout_whose_user_the_broker_does_not_know_says_so(run, tmp_path):
+@pytest.fixture
+def roll_out(run, tmp_path):
+    """roll_out(server, bundle=…, fleet=…, key=…) -> what the command says; it has to fail."""
+    files = {"bundle": WHOLE, "fleet": b"id,site\nhall-1,north\n", "key": KEY.hex().encode()}
+
+    def command(server="127.0.0.1:1", **others):
+        words = ["rollout", "--server", server]
+        for name, data in (files | others).items():
+            (tmp_path / name).write_bytes(data)
+            words += [f"--{name}", tmp_path / name]
+        return run(*words, status=1)
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ({}, "Connection refused"),
+        # Each device took the whole bundle, and refused it then.
+        ({"bundle": b"id\na\n"}, "bundle: no whole bundle; make one with make release"),
+        ({"key": b"00" * 32}, "bundle: signed with another key than that of KEY="),
+    ],
+)
+def test_rollout_that_cannot_be_says_why(roll_out, others, text):
+    assert text in roll_out(**others)
+
+
+def test_rollout_whose_user_the_broker_does_not_know_says_so(roll_out, tmp_path):
     """It tried again and again, and 15 minutes later no device had said a word."""
-    out, fleet, passwords = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "passwords"
-    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
-    fleet.write_text("a\n")
-    passwords.write_text("")
-    key = tmp_path / "key"
-    key.write_text(KEY.hex())
+    passwords = tmp_path / "passwords"
+    passwords.touch()
     with Mosquitto(allow_anonymous=False, password_file=passwords) as broker:
-        server = f"{broker.host}:{broker.port}"
-        words = ("--bundle", out, "--fleet", fleet, "--key", key)
-        output = run("rollout", *words, "--server", server, status=1)
-    assert "the broker refuses: Not authorized" in output
+        assert "the broker refuses: Not authorized" in roll_out(f"{broker.host}:{broker.port}")
 
 
 def test_read_fleet_takes_a_batch_or_a_list(tmp_path):
@@ -309,15 +323,11 @@ def test_rollout_believes_a_device_that_runs_it_after_all():
     assert rollout.devices["p/a"].state == RUNNING
 
 
-def test_rollout_overhears_words_about_other_bundles():
-    rollout, _ = rollout_to("a")
+def test_rollout_overhears_strangers_and_nonsense():
+    rollout, taker = rollout_to("a")
     list(rollout.work(0))
-    topic, nonce = "p/a/update/answer", rollout.nonce
-    other = proven(topic, "running", nonce, name="0011223344556677")
-    assert rollout.hear(topic, other, 1) == []
-    topic_of_x = "p/x/update/answer"
-    assert rollout.hear(topic_of_x, proven(topic_of_x, "running", nonce), 1) == []
-    assert rollout.hear(topic, proven(topic, "have it", nonce), 1) == []
+    assert Taker(rollout, "x").says("running", 1) == []
+    assert taker.says("have it", 1) == []
     assert not rollout.is_over
 
 
@@ -335,6 +345,7 @@ def forgeries():
     yield proven(topic, "running", NONCE, other_key)
     yield proven(topic, "running", bytes(8))  # of another rollout
     yield proven("p/b/update/answer", "running", NONCE)  # another device's
+    yield proven(topic, "running", NONCE, name="0011223344556677")  # about another bundle
     yield proven(topic, "staged", NONCE).replace(b"staged", b"running")
     yield proven(topic, "running", NONCE)[:-1]
     yield b""
@@ -359,37 +370,27 @@ def test_rollout_believes_no_answer_without_proof(answer):
 
 def test_rollout_of_a_hostile_device_prints_no_escape():
     """A device whose program is somebody else's has the key, too."""
-    client, lines = SlowClient(connects_at=0, device="have " + "9" * 5000 + " of 400"), []
+    client, lines = SlowClient(says("have " + "9" * 5000 + " of 400")), []
 
     def tell(line):
         lines.append(line)
         if line.startswith("0 of 1"):
-            client.device = "refused: \x1b]0;owned\x07\x9b2J\u202e"
+            client.answers = says("refused: \x1b]0;owned\x07\x9b2J\u202e")
 
     carry_out(client, rollout_to("a")[0], tell, client)
     assert lines[-1] == "a: failed: \ufffd]0;owned\ufffd\ufffd2J\ufffd"
 
 
-def test_rollout_with_another_key_than_the_bundles_says_so(run, tmp_path):
-    """Each device took the whole bundle, and refused it then."""
-    out, fleet, key = tmp_path / "one.bundle", tmp_path / "fleet", tmp_path / "key"
-    out.write_bytes(make_bundle("desk", FILES, KEY, 1))
-    fleet.write_text("a\n")
-    make_key(key)
-    words = ("--bundle", out, "--fleet", fleet, "--server", "127.0.0.1:1")
-    output = run("rollout", "--key", key, *words, status=1)
-    assert "one.bundle: signed with another key than that of KEY=" in output
-
-
 class SlowClient:
     """A paho client, and its clock: a connection opens at `connects_at` seconds and ends at
-    `ends_at`; `device` is what each device answers to an offer."""
+    `ends_at`; `answers(topic, payload)` are the (topic, payload) that come of a message."""
 
-    def __init__(self, connects_at, ends_at=None, device=None):
-        self.connects_at, self.ends_at, self.device = connects_at, ends_at, device
+    on_connect = on_subscribe = lambda *_: None
+
+    def __init__(self, answers, connects_at=0, ends_at=None):
+        self.answers, self.connects_at, self.ends_at = answers, connects_at, ends_at
         self.now = 0.0
-        self.tries = []
-        self.sent = []
+        self.tries, self.subscribed, self.sent = [], [], []
         self._is_connected = False
 
     def is_connected(self):
@@ -397,6 +398,9 @@ class SlowClient:
 
     def monotonic(self):
         return self.now
+
+    def time_ns(self):
+        return 1_800_000_000_123_456_789
 
     def sleep(self, seconds):
         self.now += seconds
@@ -418,18 +422,28 @@ class SlowClient:
         self.ends_at = None
 
     def subscribe(self, topic, qos):
-        pass
+        self.subscribed.append((topic, qos))
+        self.on_subscribe()
 
     def publish(self, topic, payload, qos):
-        self.sent.append((self.now, topic))
-        if self.device and payload[:1] == b"O":
-            answer = proven(f"{topic}/answer", self.device, payload[13:])
-            self.on_message(self, None, SimpleNamespace(topic=f"{topic}/answer", payload=answer))
+        self.sent.append((self.now, payload))
+        for where, answer in self.answers(topic, payload):
+            self.on_message(self, None, SimpleNamespace(topic=where, payload=answer))
+
+
+def says(text):
+    """What devices answer to an offer."""
+
+    def answers(topic, payload):
+        if payload[:1] == b"O":
+            yield f"{topic}/answer", proven(f"{topic}/answer", text, payload[13:])
+
+    return answers
 
 
 def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
     """Each second it opened another one, and no device ever heard of the bundle."""
-    client, lines = SlowClient(connects_at=5, device="running"), []
+    client, lines = SlowClient(says("running"), connects_at=5), []
     carry_out(client, rollout_to("a")[0], lines.append, client)
     assert client.tries == []
     assert lines == ["a: running"]
@@ -437,7 +451,7 @@ def test_rollout_waits_for_a_broker_that_takes_long_to_accept_a_connection():
 
 def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
     """Devices failed for want of a word, and the queue filled with offers that they got later."""
-    client, lines = SlowClient(connects_at=0, ends_at=20), []
+    client, lines = SlowClient(lambda *_: (), ends_at=20), []
     rollout, _ = rollout_to("a", patience_s=100)
     away = {"from": None}
 
@@ -448,7 +462,7 @@ def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
             client.connects_at = client.now + 300
         elif line == "connected again":
             away["sent"] = [at for at, _ in client.sent if at > away["from"]]
-            client.device = "running"
+            client.answers = says("running")
 
     carry_out(client, rollout, tell, client)
     quiet = "0 of 1 run it, 1 under way, 0 failed"
@@ -462,40 +476,32 @@ def test_rollout_whose_broker_goes_away_blames_no_device_and_says_so():
 # --- real MicroPython -------------------------------------------------------------
 
 
-def device_toml(path, broker, name, prefix):
-    path.write_text(
-        f'client_id = "{name}"\nserver = "{broker.host}"\nport = {broker.port}\n'
-        f'prefix = "{prefix}"\nstore = "journal"\nstreams = [1]\ninterval_ms = 500\n'
-        f'wifi_ssid = "net"\nntp_server = ""\nupdate_key = "{KEY.hex()}"\ntrial_s = 30\n'
-    )
-    return path
-
-
 def newer(files):
     """The same firmware, with another file that tells it."""
     return files | {"news.mpy": b"M\x06\x00\x1f" + bytes(40)}
 
 
 def test_rollout_brings_virtual_boards_a_new_firmware_and_back_where_it_fails(
-    shared_mosquitto, make_board, tmp_path, built
+    shared_mosquitto, make_node, built
 ):
     """The second firmware cannot start: the board gets the one before back by itself."""
     name, prefix = "RPI_PICO_W", "virtual-updates"
-    profile = load_profile(name)
-    files = built(name)
-    boards = {}
-    for device in ("good-1", "good-2"):
-        config = device_toml(tmp_path / f"{device}.toml", shared_mosquitto, device, prefix)
-        boards[device] = make_board(profile, with_list(files) | device_files(config, profile))
-        boards[device].power_on()
+    files, number = built(name), newest_source(load_profile(name))
+    about = {"prefix": prefix, "interval_ms": 500, "update_key": KEY.hex(), "trial_s": 30}
+    boards = {
+        device: make_node(name, shared_mosquitto, device, **about)
+        for device in ("good-1", "good-2")
+    }
+    for board in boards.values():
+        board.power_on()
     with drained(*(board.port for board in boards.values())):
         client = watch.connect(f"{shared_mosquitto.host}:{shared_mosquitto.port}")
-        bundle = make_bundle(name, newer(files), KEY, 1, hashes(files))
+        bundle = make_bundle(name, newer(files), KEY, number + 1, hashes(files))
         fleet = [Device(device, f"{prefix}/{device}") for device in boards]
         carry_out(client, Rollout(bundle, fleet, KEY, 20, SECONDS), print)
         assert [device.state for device in fleet] == [RUNNING, RUNNING], fleet
         broken = newer(files) | {"start.mpy": b"no bytecode"}
-        bundle = make_bundle(name, broken, KEY, 2, hashes(newer(files)))
+        bundle = make_bundle(name, broken, KEY, number + 2, hashes(newer(files)))
         fleet = [Device("good-1", f"{prefix}/good-1")]
         carry_out(client, Rollout(bundle, fleet, KEY, 20, SECONDS), print)
         assert (fleet[0].state, fleet[0].why) == (FAILED, "rolled back")

@@ -44,12 +44,9 @@ def board(start_board, desk):
     return start_board(desk, {"main.py": MAIN, "boot.py": b"print('booting')\n"})
 
 
-def test_mpremote_exec_while_main_runs_interrupts_it(board):
+def test_mpremote_exec_interrupts_main_and_fails_with_the_traceback_of_an_error(board):
     output = mpremote(board, "exec", "import sys; print(sys.path, 6 * 7)")
     assert output.strip() == "['', '.frozen', '/lib'] 42"
-
-
-def test_mpremote_exec_that_raises_fails_with_traceback(board):
     assert "ZeroDivisionError" in mpremote(board, "exec", "1/0", status=1)
 
 

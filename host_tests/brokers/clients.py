@@ -66,9 +66,9 @@ class Node:
     def payloads(self) -> list[bytes]:
         return [got.payload for got in self.received]
 
-    def until(self, is_reached: Callable[[], object], deadline_s: float = SECONDS) -> None:
+    def until(self, is_reached: Callable[[], object]) -> None:
         """Poll, and connect again when the connection is lost, until it is so."""
-        end = time.monotonic() + deadline_s
+        end = time.monotonic() + SECONDS
         while not is_reached():
             assert time.monotonic() < end, f"not reached; received {len(self.received)}"
             self.step()
@@ -92,7 +92,7 @@ class Node:
 class Watched:
     """Opens links to a broker, one after the other, as `connect(stream=…)` takes it.
 
-    `came`, `goes` and `gone` hear the first byte of what was read, is to be written and was.
+    `saw` hears the first byte of what was read, is to be written and was written.
     """
 
     def __init__(self, broker: Any) -> None:
@@ -107,20 +107,19 @@ class Watched:
     def readinto(self, buf: bytearray, n: int) -> int | None:
         n = self._link.readinto(buf, n)
         if n:
-            self.came(buf[0])
+            self.saw(buf[0], False)
         return n
 
     def write(self, buf: bytearray, off: int, n: int) -> int | None:
-        self.goes(buf[off])
+        self.saw(buf[off], True)
         n = self._link.write(buf, off, n)
         if n:
-            self.gone(buf[off])
+            self.saw(buf[off], False)
         return n
 
-    def came(self, first: int) -> None:
-        """Nothing, unless a subclass has more to do."""
-
-    goes = gone = came
+    def saw(self, first: int, is_before: bool) -> None:
+        """`is_before`: it is not written yet."""
+        raise NotImplementedError
 
 
 class Other:
@@ -203,14 +202,14 @@ class Other:
         for info in infos:
             info.wait_for_publish(SECONDS)
 
-    def wait(self, count: int, deadline_s: float = SECONDS) -> list[Got]:
+    def wait(self, count: int) -> list[Got]:
         """Wait until `count` messages are there -> all that are."""
-        self._wait(lambda: len(self.received) >= count, deadline_s)
+        self._wait(lambda: len(self.received) >= count)
         return self.received
 
-    def wait_for_all(self, payloads: set[bytes], deadline_s: float) -> None:
+    def wait_for_all(self, payloads: set[bytes]) -> None:
         """Wait until all `payloads` are there, whatever else is."""
-        self._wait(lambda: payloads <= set(self.payloads), deadline_s)
+        self._wait(lambda: payloads <= set(self.payloads))
 
     def wait_for_connection(self, number: int) -> None:
         """Wait until it has connected so many times and its filters are confirmed again."""
@@ -222,6 +221,6 @@ class Other:
         self.wait_for_connection(self._used + 1)
         self._used = self._connections
 
-    def _wait(self, is_reached: Callable[[], bool], deadline_s: float = SECONDS) -> None:
+    def _wait(self, is_reached: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(is_reached, deadline_s), f"{len(self.received)} came"
+            assert self._changed.wait_for(is_reached, SECONDS), f"{len(self.received)} came"

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from host_tests.brokers import BrokerProcess
+from host_tests.brokers.clients import Node, Other, new_name
 from host_tests.brokers.families import FAMILIES, Family
 
 
@@ -47,3 +48,23 @@ def broker(family: Family) -> Iterator[BrokerProcess]:
     """The broker itself, running; topics and client ids have to be the test's own."""
     with family.make() as running:
         yield running
+
+
+@pytest.fixture
+def topic() -> str:
+    """One that no other test uses."""
+    return new_name("topic")
+
+
+@pytest.fixture
+def node(family: Family, broker: BrokerProcess) -> Iterator[Node]:
+    """Our client, connected with its default settings."""
+    with Node(broker.port, family) as node:
+        yield node
+
+
+@pytest.fixture
+def other(family: Family, broker: BrokerProcess) -> Iterator[Other]:
+    """paho-mqtt, connected."""
+    with Other(broker.port, family) as other:
+        yield other

@@ -63,11 +63,7 @@ FAMILIES = {
     # Writes its state when it stops; a kill takes it back to the last time.
     # Version 2.0.11 closes the connection without a reason.
     "mosquitto": Family(
-        Mosquitto,
-        levels=(3, 4, 5),
-        usual_levels=(3, 5),
-        survives_kill=False,
-        gives_reason=False,
+        Mosquitto, levels=(3, 4, 5), usual_levels=(3, 5), survives_kill=False, gives_reason=False
     ),
     # In memory.  Version 1.2 works on a publisher's QoS 2 messages side by side and loses
     # about 3 in 100 of them, of those sent one by one 7 in 1,000 on their way to who keeps a

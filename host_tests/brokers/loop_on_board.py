@@ -12,30 +12,21 @@ COUNT = 40
 DEADLINE_MS = 30000
 
 
-class Receiver:
-    def __init__(self):
-        self.numbers = []
-        self.levels = set()
-
-    def on_message(self, message):
-        self.numbers.append(int(message.payload))
-        self.levels.add(message.qos)
-
-
 def run(client, topic, qos):
-    receiver = Receiver()
-    client.on_message = receiver.on_message
+    received = []
+    client.on_message = lambda message: received.append((int(message.payload), message.qos))
     client.subscribe(topic, qos)
     start = time.ticks_ms()
     sent = 0
-    while len(receiver.numbers) < COUNT and time.ticks_diff(time.ticks_ms(), start) < DEADLINE_MS:
+    while len(received) < COUNT and time.ticks_diff(time.ticks_ms(), start) < DEADLINE_MS:
         if sent < COUNT and client.queued < 4:
             client.publish(topic, b"%d" % sent, qos=qos)
             sent += 1
         client.poll(0 if sent < COUNT else 20)
     client.flush(DEADLINE_MS)
-    in_order = receiver.numbers == list(range(COUNT))
-    print(qos, len(receiver.numbers), in_order, min(receiver.levels), max(receiver.levels))
+    levels = [level for _, level in received]
+    in_order = [number for number, _ in received] == list(range(COUNT))
+    print(qos, len(received), in_order, min(levels), max(levels))
 
 
 port, client_id, highest = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -44,16 +35,8 @@ if level == 5:
     from umqtt31.v5 import MQTTClient
 else:
     from umqtt31 import MQTTClient
-client = MQTTClient(
-    client_id,
-    "127.0.0.1",
-    port,
-    user,
-    user,
-    level=level,
-    max_inflight=window,
-    max_awaiting_rel=COUNT,
-)
+options = {"level": level, "max_inflight": window, "max_awaiting_rel": COUNT}
+client = MQTTClient(client_id, "127.0.0.1", port, user, user, **options)
 client.connect()
 for qos in range(highest + 1):
     run(client, client_id + "/%d" % qos, qos)

@@ -1,37 +1,28 @@
 """The real mosquitto as tests use it: what it keeps over stop, kill and start."""
 
-import shutil
-import subprocess
-
 import pytest
 
 from host_tests.brokers import BrokerError, Mosquitto
-from host_tests.patience import SECONDS
+from host_tests.brokers.clients import Node
+from host_tests.brokers.families import FAMILIES
 
-
-def client(program, broker, *words):
-    command = [shutil.which(program), "-p", str(broker.port), "-t", "a", "-q", "1", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-
-
-def subscribe_and_leave(broker):
-    """A session that waits for its messages: subscribed, and gone."""
-    assert client("mosquitto_sub", broker, "-i", "waiter", "-c", "-E").returncode == 0
-
-
-def receive(broker, count):
-    words = ["-i", "waiter", "-c", "-C", str(count), "-W", "10"]
-    return client("mosquitto_sub", broker, *words).stdout.split()
+FAMILY = FAMILIES["mosquitto"]
 
 
 def test_broker_restarted_keeps_port_session_and_messages(mosquitto):
-    subscribe_and_leave(mosquitto)
-    client("mosquitto_pub", mosquitto, "-m", "kept")
+    waiting = Node(mosquitto.port, FAMILY)
+    waiting.client.connect(False)
+    waiting.client.subscribe("a", 1)
+    waiting.client.disconnect()
+    with Node(mosquitto.port, FAMILY) as node:
+        node.publish("a", b"kept", qos=1)
     port, pid = mosquitto.port, mosquitto.pid
     mosquitto.restart()
     assert mosquitto.port == port
     assert mosquitto.pid != pid
-    assert receive(mosquitto, 1) == ["kept"]
+    waiting.client.connect(False)
+    waiting.until(lambda: waiting.received)
+    assert waiting.payloads == [b"kept"]
 
 
 def test_broker_killed_starts_again_on_its_port(mosquitto):
@@ -40,7 +31,8 @@ def test_broker_killed_starts_again_on_its_port(mosquitto):
     with pytest.raises(BrokerError, match="not running"):
         _ = mosquitto.pid
     mosquitto.start()
-    assert client("mosquitto_pub", mosquitto, "-m", "x").returncode == 0
+    with Node(mosquitto.port, FAMILY) as node:
+        node.publish("a", b"x", qos=1)
 
 
 def test_broker_with_an_option_writes_it_into_its_configuration():

@@ -27,18 +27,8 @@ def library(request, tmp_path_factory):
 def test_both_ways_each_qos_on_micropython_arrives_once_in_order(family, broker, library):
     folder, heap_bytes = library
     highest = family.publish_qos
-    done = choose(bits=32).run(
-        _PROGRAM,
-        heap_bytes=heap_bytes,
-        micropypath=[folder],
-        args=(
-            broker.port,
-            new_name("board"),
-            highest,
-            family.qos2_window,
-            family.level,
-            family.user or "",
-        ),
-    )
+    args = [broker.port, new_name("board"), highest, family.qos2_window, family.level]
+    args.append(family.user or "")
+    done = choose(bits=32).run(_PROGRAM, heap_bytes=heap_bytes, micropypath=[folder], args=args)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [f"{qos} 40 True {qos} {qos}" for qos in range(highest + 1)]

@@ -1,7 +1,7 @@
 """What the asyncio front does with a real broker, one function each.
 
 Run by `test_aio.py` under CPython (imported) and under MicroPython (as a script:
-micropython aio_desk.py FUNCTION PORT LEVEL); each returns numbers and bytes.
+micropython aio_desk.py PORT FUNCTION LEVEL); each returns numbers and bytes.
 """
 
 import asyncio
@@ -171,10 +171,10 @@ async def keep(broker, path):
     return queued, payloads, next_life().queued
 
 
-def run(name, port, level, *args):
+def run(port, name, level, *args):
     """-> what the function of that name returned."""
-    return asyncio.run(globals()[name](Broker(name, port, level), *args))
+    return asyncio.run(globals()[name](Broker(name, port, int(level)), *args))
 
 
 if __name__ == "__main__":
-    print(repr(run(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:])))
+    print(repr(run(*sys.argv[1:])))

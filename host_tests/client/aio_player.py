@@ -174,7 +174,7 @@ class AioPlayer(Player):
         super().do_a(text)
 
     def do_c(self, text):
-        wanted = text[:-13] if text.endswith(" in any order") else text
+        wanted = text[:-6] if text.endswith(" mixed") else text
         size = len(b"".join(self._packets(wanted.replace(" dup?", ""))))
         self.d.until(lambda: len(self.d.stream.sent) >= size > 0, 500 if size else _TURNS)
         super().do_c(text)

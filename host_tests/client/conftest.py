@@ -1,11 +1,16 @@
 """Runs the dialogues at all levels, and puts back what they replace in the client."""
 
+import ast
 import sys
+from pathlib import Path
 
 import pytest
 
 import umqtt31
 from host_tests.client import dialogue
+from host_tests.patience import SECONDS
+from tools.micropython import interpreters
+from tools.project import ROOT
 
 _REPLACED = ("time", "random", "ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")
 
@@ -32,3 +37,20 @@ def restore_modules(monkeypatch):
     for name in _REPLACED:
         for module in dialogue.modules_with(name):
             monkeypatch.setattr(module, name, getattr(module, name))
+
+
+@pytest.fixture(params=[None, *interpreters()], ids=lambda one: one.id if one else "cpython")
+def desk(request):
+    """desk(MODULE, ...) -> what run(...) of that module returns, in every interpreter in turn."""
+
+    def run(module, *args):
+        if request.param is None:
+            return module.run(*args)
+        path = [ROOT, ROOT / "lib"]
+        done = request.param.run(
+            Path(module.__file__), args=args, micropypath=path, heap_bytes=800_000, timeout=SECONDS
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return ast.literal_eval(done.stdout)
+
+    return run

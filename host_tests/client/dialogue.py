@@ -16,19 +16,16 @@ from host_tests.standin.sockets import Sockets
 from host_tests.standin.stream import ScriptedStream
 
 # What every client speaks that is not told otherwise: `conftest.py` and `on_board.py`
-# run the dialogues at levels 3, 4 and 5.  Tests whose packets are those of level 3 alone
-# stand in their module's LEVEL_3, those that are not for level 5 in its BELOW_5, those for
-# level 5 alone in its LEVEL_5; a module for some levels has LEVELS.
+# run the dialogues at levels 3, 4 and 5.  Tests for level 5 alone stand in their module's
+# LEVEL_5; a module for some levels has LEVELS.
 default_level = 3
 
 
 def levels_of(module, name):
     """-> the levels at which the test of this name in the module runs."""
-    levels = getattr(module, "LEVELS", (3, 4, 5))
-    for attribute, some in (("LEVEL_3", (3,)), ("BELOW_5", (3, 4)), ("LEVEL_5", (5,))):
-        if name in getattr(module, attribute, ()):
-            levels = some
-    return levels
+    if name in getattr(module, "LEVEL_5", ()):
+        return (5,)
+    return getattr(module, "LEVELS", (3, 4, 5))
 
 
 def speak(level):
@@ -56,17 +53,11 @@ def turn(clock):
         module.time = clock
 
 
-def with_ids_from_1(make, *args, first_id=1, **options):
-    """-> the client `make(*args, **options)`; in RAM its packet ids begin at `first_id`."""
-    with Thrown(modules_with("random"), first_id - 1):
-        return make(*args, **options)
-
-
 def error_of(function, *args, **options):
     """-> the exception that the call raises; a call that raises none is an error."""
     try:
         function(*args, **options)
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         return error
     raise AssertionError("nothing raised")
 
@@ -115,10 +106,9 @@ class Dialogue:
         self.store = options.get("store")
         self.most_held = options.get("max_awaiting_rel", 512)
         client_id = options.pop("client_id", b"dev")
-        if is_random:
+        first_id = options.pop("first_id", 1)
+        with Thrown([] if is_random else modules_with("random"), first_id - 1):
             self.client = make(client_id, "broker", **options)
-        else:
-            self.client = with_ids_from_1(make, client_id, "broker", **options)
         if front:
             self.client.set_callback(lambda *message: self.messages.append(message + (0, 0, 0)))
         else:
@@ -138,7 +128,8 @@ class Dialogue:
         self.client.on_message = self.keep
 
     def keep(self, message):
-        """The handler: note what came."""
+        """The handler: note what came, which is new bytes."""
+        assert type(message.topic) is type(message.payload) is bytes
         self.messages.append(
             (message.topic, message.payload, message.qos, message.retain, message.dup)
         )

@@ -5,74 +5,52 @@ import socket
 import struct
 import threading
 
+from tools.demo.listener import Listener
+
 CLOSE = "close"
 RESET = "reset"
 HOLD = "hold"
 HEARS = "hears"
 
 
-class Listener:
+class Broker(Listener):
     """Each connection gets the next of `scripts`: bytes to send, and how it ends.
 
-    CONNECT is read first.  `received` is what the clients sent after it, one
-    bytearray per connection.  With HOLD the connection stays open until `with` ends;
-    HEARS waits until the client sent something.
+    CONNECT is read first.  `received` is what the clients sent after it, one bytearray per
+    connection.  With HOLD the connection stays open until the client closes it; HEARS waits until
+    the client sent something.
     """
 
     def __init__(self, *scripts):
-        self.scripts = scripts
         self.received = []
-        self._held = []
-        self._is_ending = False
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self._socket.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-
-    def __enter__(self):
-        self._thread.start()
-        return self
+        self._scripts = list(scripts)
+        self._is_over = threading.Event()
+        super().__init__(self._play)
 
     def __exit__(self, *_):
-        self._thread.join(3)  # ends by itself when the last client has closed
-        self._is_ending = True
-        for connection in list(self._held):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-        if len(self.received) < len(self.scripts):
-            socket.create_connection(("127.0.0.1", self.port)).close()  # ends accept()
-        self._thread.join(20)
-        for connection in [self._socket, *self._held]:
-            connection.close()
+        self._is_over.wait(20)
+        self.close()
 
-    def _serve(self):
-        for script in self.scripts:
-            connection, _ = self._socket.accept()
-            self._held.append(connection)
-            if self._is_ending:
-                return
-            self.received.append(bytearray())
-            with contextlib.suppress(OSError):
-                self._play(connection, *script)
+    def _play(self, connection):
+        self.received.append(bytearray())
+        with contextlib.suppress(OSError), connection:
+            # CONNECT is short, so its length takes one byte.
+            head = connection.recv(2, socket.MSG_WAITALL)
+            connection.recv(head[1], socket.MSG_WAITALL)
+            for step in self._scripts.pop(0):
+                self._take(step, connection)
+        if not self._scripts:
+            self._is_over.set()
 
-    def _play(self, connection, *script):
-        # CONNECT is short, so its length takes one byte.
-        head = connection.recv(2, socket.MSG_WAITALL)
-        connection.recv(head[1], socket.MSG_WAITALL)
-        for step in script:
-            if step == RESET:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            if step == CLOSE:
-                # Closing with unread bytes would be a reset: wait for the client's end.
+    def _take(self, step, connection):
+        if step == RESET:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        elif step == HEARS:
+            self.received[-1] += connection.recv(4096)
+        elif step in (CLOSE, HOLD):
+            if step == CLOSE:  # with unread bytes it would be a reset
                 connection.shutdown(socket.SHUT_WR)
-                while connection.recv(4096):
-                    pass
-            if step in (RESET, CLOSE):
-                self._held.remove(connection)
-                connection.close()
-            elif step == HEARS:
-                self.received[-1] += connection.recv(4096)
-            elif step == HOLD:
-                while data := connection.recv(4096):
-                    self.received[-1] += data
-            else:
-                connection.sendall(step)
+            while data := connection.recv(4096):
+                self.received[-1] += data
+        else:
+            connection.sendall(step)

@@ -5,7 +5,7 @@ import sys
 from umqtt31.simple import MQTTClient
 
 
-def talk(port, topic):
+def run(port, topic):
     """-> sizes of what came: 20,000 bytes to itself, whose callback sends 300 more."""
     client = MQTTClient("a-client-id-of-more-than-23-characters-" + topic, "127.0.0.1", port)
     seen = []
@@ -31,4 +31,4 @@ def talk(port, topic):
 
 
 if __name__ == "__main__":
-    print(talk(int(sys.argv[1]), sys.argv[2]))
+    print(run(int(sys.argv[1]), sys.argv[2]))

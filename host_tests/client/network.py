@@ -89,5 +89,10 @@ def receive_slowly(port):
     return receive(port, 300)
 
 
+def run(name, port):
+    """-> what the function of that name returned."""
+    return globals()[name](port)
+
+
 if __name__ == "__main__":
-    print(repr(globals()[sys.argv[1]](sys.argv[2])))
+    print(repr(run(*sys.argv[1:])))

@@ -4,7 +4,10 @@
 codec has no part in.  Runs under CPython and MicroPython.
 """
 
+import array  # noqa: F401 - for words
+
 from host_tests.client import wire
+from umqtt31.properties import encode  # noqa: F401 - for words
 
 _ANSWERS = ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "DISCONNECT")
 # What the broker's side of a stream does besides packets.
@@ -12,10 +15,10 @@ _EVENTS = {"end": b"", "failure": OSError(104), "pause": None}
 
 
 def value_of(word):
-    """-> the number, bytes or name that a word says."""
+    """-> the number, bytes, name, or other value of Python that a word says."""
     if word[0] == '"':
         return eval("b" + word)
-    if word in ("True", "False", "None"):
+    if word in ("True", "False", "None") or word[0] in "'([{" or word[-1] == ")":
         return eval(word)
     try:
         return int(word, 0)
@@ -73,7 +76,8 @@ def arguments_of(words):
     alone, named = [], {}
     for word in words:
         name, equals, value = word.partition("=")
-        if word[0] == '"' or not (equals or name in ("dup", "retain", "q0", "q1", "q2")):
+        is_value = word[0] in "\"'([{" or "(" in name
+        if is_value or not (equals or name in ("dup", "retain", "q0", "q1", "q2")):
             alone.append(value_of(word))
         elif equals:
             named[name] = value_of(value)
@@ -89,7 +93,7 @@ def packet_of(words):
     name = words[0]
     if name in _EVENTS:
         return OSError(int(words[1], 0)) if words[1:] else _EVENTS[name]
-    if name[0] == '"':
+    if name[0] == '"' or name[-1] == ")":
         return value_of(name)
     make = getattr(wire, name.lower())
     if name in ("SUBSCRIBE", "UNSUBSCRIBE"):

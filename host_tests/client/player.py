@@ -9,7 +9,7 @@ import errno
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.client.dialogue import Dialogue, NoMemory, error_of
 from host_tests.client.flash import FailingFlash
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of, value_of
 from host_tests.standin.store import KeepingStore
@@ -27,8 +27,12 @@ _STREAM = {
     "takes": ("takes", -1),
 }
 # Words of `with`.
-_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio", "locked")
+_BEGINNINGS = ("journal", "store", "clean", "offline", "simple", "robust", "aio")
 _LISTS = ("C:", "B:", "A:", "feed", "publish")  # steps that say many things
+
+
+def _by_kind(packets):
+    return [one for kind in range(16) for one in packets if one[0] >> 4 == kind]
 
 
 class Robust(robust.MQTTClient):
@@ -120,7 +124,7 @@ class Player:
             assert 0 <= late_ms <= 20, late_ms
             return
         name, _, text = wanted.partition(" ")
-        if name.isupper() or name.endswith(("Error", "Exception", "Iteration")):
+        if name.isupper() or name.endswith(("Error", "Exception", "Iteration", "Interrupt")):
             error = error_of(call)
             if name.isupper():
                 assert isinstance(error, MQTTError), error
@@ -253,16 +257,16 @@ class Player:
         setattr(owner, name.split(".")[-1], value_of(value))
 
     def do_c(self, text):
-        is_free = text.endswith(" in any order")
+        is_mixed = text.endswith(" mixed")
         sent = self.d.take_packets()
         wanted = []
-        for words in self._items(text[:-13] if is_free else text):
+        for words in self._items(text[:-6] if is_mixed else text):
             one = self._packet([word for word in words if word != "dup?"])
             # "dup?": the standard leaves it to the client.
             marked = bytes((one[0] | 8,)) + one[1:]
             wanted.append(marked if "dup?" in words and marked in sent else one)
-        if is_free:
-            sent, wanted = sorted(sent), sorted(wanted)
+        if is_mixed:
+            sent, wanted = _by_kind(sent), _by_kind(wanted)
         assert b"".join(sent) == b"".join(wanted), "sent %r\nexpected %r" % (sent, wanted)
 
     def do_b(self, text):
@@ -323,13 +327,76 @@ class Player:
     def do_refuse(self, text):
         self.message.refuse(value_of(text))
 
-    def do_raise(self, name):
-        raise eval(name)("of the script")
+    def do_copy(self, text):
+        """-> how many bytes of a part of the message a buffer of dots took, and the buffer."""
+        name, *which, size = text.split()
+        buf = bytearray(b"." * int(size))
+        return [getattr(self.message, name + "_into")(*map(int, which), buf), bytes(buf)]
+
+    def do_no_memory(self, text):
+        """The library gets no buffer of so many bytes, or more, in this step."""
+        least, _, step = text.partition(": ")
+        with NoMemory(int(least)):
+            return self._do(step)
+
+    def do_on_put(self, text):
+        """What the store does first when a message is put into it."""
+        self.store.before_put = self._hook(text, lambda: None)
+
+    def do_try(self, step):
+        """It may raise what the library raises."""
+        try:
+            self._do(step)
+        except (MQTTError, ValueError, TypeError):
+            pass
+
+    def do_all_arrive(self, text):
+        """All that is left arrives on a new connection, each message once."""
+        d = self.d
+        if d.stream:
+            d.stream.take()
+        d.connect(False, self._is_present(text.split()))
+        count = d.client.inflight + d.client.queued
+        ids = []
+        for _ in range(count):
+            sent = [one[2] for one in d.take_publishes()]
+            ids += sent
+            d.b2c(*[wire.puback(packet_id) for packet_id in sent])
+        assert len(set(ids)) == len(ids) == count, (ids, count)
+        assert d.client.inflight == d.client.queued == 0
+
+    def do_on_write(self, text):
+        """What is done in the stream before each write()."""
+        self._hook_writes(self._hook(text, lambda: None), lambda: None)
+
+    def do_on_written(self, text):
+        """What is done in it when it took something."""
+        self._hook_writes(lambda: None, self._hook(text, lambda: None))
+
+    def _hook_writes(self, before, behind):
+        stream = self.d.stream
+        stream.hooks = before, behind
+        take = type(stream).write
+
+        def write(buf, at, n):
+            stream.hooks[0]()
+            n = take(stream, buf, at, n)
+            stream.hooks[1]()
+            return n
+
+        stream.write = write
+
+    def do_raise(self, error):
+        error = eval(error)
+        raise error if isinstance(error, Exception) else error("of the script")
 
     def do_flash(self, text):
         words = text.split()
         self.flash.failures = int(words[1]) if words[1:] else 0
         self.flash.is_failing = words == ["fails"]
+        self.flash.readable_from = 0
+        if words == ["forgets"]:
+            self.flash.forget()
 
     def do_room(self, text):
         """The store takes so many messages."""
@@ -359,7 +426,7 @@ class Player:
         for words in items_of(text, self.level):
             alone, named = arguments_of(words)
             ids.append(self.d.publish(*alone, **named))
-        return ids if len(ids) > 1 else ids[0]
+        return ids[0] if len(ids) == 1 else ids
 
     def do_subscribe(self, text):
         words = text.split()

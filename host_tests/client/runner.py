@@ -26,7 +26,7 @@ def what_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts)
 
 
-def run_module(interpreter, path, heap_bytes=2_000_000, levels=(3, 4, 5), library=ROOT / "lib"):
+def run_module(interpreter, path, library=ROOT / "lib", heap_bytes=2_000_000, levels=(3, 4, 5)):
     """Run the tests in `path` -> {name[level]: what was printed for it, "" if fine}.
 
     `library`: the folder that umqtt31 comes from.

@@ -11,30 +11,42 @@ from host_tests.client.player import Player
 
 
 class Script:
-    """`name`, `levels` it is for, and its numbered `lines` of steps."""
+    """`name`, `levels` it is for, its numbered `lines` of steps, and does it need no memory?"""
 
     def __init__(self, title):
-        self.name, _, levels = title.partition(" level ")
-        self.levels = tuple(int(one) for one in levels.split()) or (3, 4, 5)
+        self.name, *words = title.split()
+        self.levels = tuple(int(one) for one in words if one.isdigit()) or (3, 4, 5)
+        self.is_locked = "locked" in words
         self.lines = []
 
     def play(self, level):
-        """Play it at this level, once for each row of its `for`."""
+        """Play it at this level, once for each row of its `for`, of several: for all pairs."""
         speak(level)
         lines = self.lines
-        rows = [{}]
-        if lines[0][1].startswith("for "):
-            rows = _rows(lines[0][1])
+        rows = [[]]
+        while lines[0][1].startswith("for "):
+            rows = [later + row for row in rows for later in _rows(lines[0][1])]
             lines = lines[1:]
         text = "\n".join([line for _, line in lines])
         hears_drops = "dropped " in text.replace("stats.dropped", "")
-        for row in rows:
-            make = _player_of(text)
-            player = make(level, hears_drops, hears_drops or "max_age=" in text)
-            for number, line in lines:
-                for step in _repeated(_filled(line, row)).split(" / "):
-                    self._play_step(player, number, step.strip())
-            self._play_step(player, lines[-1][0], "end")
+        for make in self._players("with aio" in text):
+            for row in rows:
+                player = make(level, hears_drops, hears_drops or "max_age=" in text)
+                for number, line in lines:
+                    for step in _repeated(_filled(line, row)).split(" / "):
+                        self._play_step(player, number, step.strip())
+                self._play_step(player, lines[-1][0], "end")
+
+    def _players(self, is_aio):
+        if is_aio:
+            from host_tests.client.aio_player import AioPlayer
+
+            return [AioPlayer]
+        if self.is_locked:
+            from host_tests.client.locked.player import LockedPlayer
+
+            return [Player, LockedPlayer]
+        return [Player]
 
     def _play_step(self, player, number, step):
         try:
@@ -50,11 +62,12 @@ def _rows(line):
     found = []
     for row in rows.split("; " if "; " in rows else ", "):
         found += counted(row) if row.replace("..", "", 1).isdigit() else [row]
-    return [dict(zip(names, row.split(None, len(names) - 1))) for row in found]
+    lacking = [""] * len(names)
+    return [list(zip(names, row.split(None, len(names) - 1) + lacking)) for row in found]
 
 
 def _filled(line, row):
-    for name, text in row.items():
+    for name, text in row:
         line = line.replace("{%s}" % name, text)
     return line
 
@@ -68,18 +81,6 @@ def _repeated(line):
         return line
     steps = (steps + " / ") * int(count) + _repeated(rest)
     return before + (steps if rest else steps[:-3])
-
-
-def _player_of(text):
-    if "with aio" in text:
-        from host_tests.client.aio_player import AioPlayer
-
-        return AioPlayer
-    if "with locked" in text:
-        from host_tests.client.locked.player import LockedPlayer
-
-        return LockedPlayer
-    return Player
 
 
 def read_scripts(path):

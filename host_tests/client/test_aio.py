@@ -3,76 +3,60 @@
 Its dialogues with scripted streams are in `dialogues/fronts/aio/`.
 """
 
-import ast
 import asyncio
+import functools
 import gc
 
 import pytest
 
 from host_tests.client import aio_desk
-from host_tests.client.runner import FOLDER
-from tools.micropython import interpreters
-from tools.project import ROOT
 from umqtt31 import aio
 
 every_level = pytest.mark.parametrize("level", [3, 4, 5])
 
 
-@pytest.fixture(params=["cpython", *interpreters()], ids=lambda one: getattr(one, "id", one))
-def desk(request, shared_mosquitto):
-    """Runs a function of aio_desk.py -> what it returned."""
-
-    def run(name, level, *args):
-        if request.param == "cpython":
-            return aio_desk.run(name, shared_mosquitto.port, level, *args)
-        done = request.param.run(
-            FOLDER / "aio_desk.py",
-            args=[name, shared_mosquitto.port, level, *args],
-            micropypath=[ROOT, ROOT / "lib"],
-            heap_bytes=400_000,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return ast.literal_eval(done.stdout)
-
-    return run
+@pytest.fixture
+def play(desk, shared_mosquitto):
+    """play(NAME, ...): a function of aio_desk.py."""
+    return functools.partial(desk, aio_desk, shared_mosquitto.port)
 
 
 @every_level
-def test_messages_pass_both_ways_while_bodies_publish(desk, level):
-    qos1, qos2, told, is_connected = desk("pass_messages", level)
+def test_messages_pass_both_ways_while_bodies_publish(play, level):
+    qos1, qos2, told, is_connected = play("pass_messages", level)
     assert qos1 == qos2 == [b"%d" % k for k in range(60)]
     assert told == ([1, 2], 240, 0, 0)
     assert not is_connected
 
 
-def test_messages_that_bodies_refuse_come_once_and_the_next_ones_too(desk):
-    payloads, connections = desk("refuse", 5)
+def test_messages_that_bodies_refuse_come_once_and_the_next_ones_too(play):
+    payloads, connections = play("refuse", 5)
     assert sorted(payloads[:20]) == sorted(b"%d" % k for k in range(20))
     assert payloads[20:] == [b"last"]
     assert connections == 1
 
 
 @every_level
-def test_two_tasks_share_the_messages_of_one_client_by_filter(desk, level):
-    odd, even = desk("share", level)
+def test_two_tasks_share_the_messages_of_one_client_by_filter(play, level):
+    odd, even = play("share", level)
     assert odd == [b"%d" % k for k in range(1, 40, 2)]
     assert even == [b"%d" % k for k in range(0, 40, 2)]
 
 
 @every_level
-def test_lost_link_ends_no_task_and_loses_nothing(desk, level):
-    assert desk("lose", level) == ([b"kept"], 1)
+def test_lost_link_ends_no_task_and_loses_nothing(play, level):
+    assert play("lose", level) == ([b"kept"], 1)
 
 
 @every_level
-def test_cancelled_publish_is_whole_or_absent(desk, level):
-    is_same, accepted, sent = desk("cancel", level)
+def test_cancelled_publish_is_whole_or_absent(play, level):
+    is_same, accepted, sent = play("cancel", level)
     assert is_same and sent == accepted + 1
     assert 0 < accepted < 40
 
 
-def test_messages_in_a_journal_outlive_a_reset(desk, tmp_path):
-    queued, payloads, left = desk("keep", 4, str(tmp_path / "journal"))
+def test_messages_in_a_journal_outlive_a_reset(play, tmp_path):
+    queued, payloads, left = play("keep", 4, str(tmp_path / "journal"))
     assert (queued, left) == (6, 0)
     assert sorted(payloads) == [b"0", b"1", b"2", b"3", b"4", b"5", b"more"]
 

@@ -13,7 +13,7 @@ import pytest
 
 import umqtt31
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, code_of, error_of, speak
+from host_tests.client.dialogue import Dialogue, error_of, speak
 from host_tests.client.flash import FailingFlash
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, FULL, MQTTError, simple
@@ -203,27 +203,6 @@ def test_ctrl_c_at_any_jump_when_the_program_goes_on_then_all_promises_hold(stor
         jump += step
     # Python 3.13 has fewer jumps in the same code: 785.
     assert jump > (800 if sys.version_info < (3, 13) else 700)
-
-
-@pytest.mark.parametrize("qos", [0, 1, 2])
-@pytest.mark.parametrize("length", [1, 200])
-def test_ctrl_c_in_write_of_a_stream_that_took_all_then_it_comes_again_only_with_dup(qos, length):
-    """31-4.1-Q0, 31-2.1-DUP."""
-    d = Dialogue(level=4)
-    payload = b"x" * length
-
-    def write(buf, off, n):
-        ScriptedStream.write(d.stream, buf, off, n)
-        raise KeyboardInterrupt
-
-    d.stream.write = write
-    with pytest.raises(KeyboardInterrupt):
-        d.publish(payload, qos)
-    d.c2b(wire.publish(b"t", payload, qos, 1 if qos else 0))
-    assert code_of(d.client.poll) == CLOSED
-    d.reconnect(False)
-    d.work()
-    d.c2b(*([wire.publish(b"t", payload, qos, 1, dup=1)] if qos else []))
 
 
 def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishes_is_written():

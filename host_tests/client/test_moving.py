@@ -1,6 +1,5 @@
 """umqtt31.simple with a real broker, under CPython and MicroPython; and ssl_params."""
 
-import ast
 import re
 import ssl
 
@@ -10,29 +9,14 @@ from host_tests.brokers.certificates import Certificates
 from host_tests.client import moving
 from host_tests.client.runner import FOLDER
 from host_tests.client.scripts import read_scripts
-from host_tests.patience import SECONDS
 from tools.project import ROOT
 from umqtt31 import robust, simple, tls
 from umqtt31.handshake import _content
 from umqtt31.sslparams import context_of
 
-EXPECTED = [20000, 300] + [200] * 50
 
-
-def test_program_with_a_real_broker_runs_on_cpython(mosquitto):
-    assert moving.talk(mosquitto.port, "moving/cpython") == EXPECTED
-
-
-def test_program_with_a_real_broker_runs_on_micropython(mosquitto, micropython):
-    done = micropython.run(
-        FOLDER / "moving.py",
-        args=[mosquitto.port, "moving/micropython"],
-        micropypath=[ROOT / "lib"],
-        heap_bytes=800_000,
-        timeout=SECONDS,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert ast.literal_eval(done.stdout) == EXPECTED
+def test_program_with_a_real_broker_gets_its_messages(desk, mosquitto):
+    assert desk(moving, mosquitto.port, "moving") == [20000, 300] + [200] * 50
 
 
 def test_ssl_params_become_a_context():

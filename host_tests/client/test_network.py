@@ -1,9 +1,6 @@
-"""Real sockets and a broker that refuses, is silent, lies or goes away.
+"""Real sockets and a broker that refuses, is silent, lies or goes away."""
 
-Each case runs under CPython and under every real MicroPython.
-"""
-
-import ast
+import functools
 import subprocess
 from pathlib import Path
 
@@ -12,31 +9,19 @@ import pytest
 
 from host_tests.brokers import free_port
 from host_tests.client import network
-from host_tests.client.listener import CLOSE, HEARS, HOLD, RESET, Listener
+from host_tests.client.listener import CLOSE, HEARS, HOLD, RESET, Broker
 from host_tests.client.runner import FOLDER
 from host_tests.standin import packets as wire
-from tools.micropython import interpreters
 from tools.project import ROOT
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
 
 SCRIPT = FOLDER / "network.py"
-RUNNERS = [None, *interpreters()]
 
 
-@pytest.fixture(params=RUNNERS, ids=lambda one: one.id if one else "cpython")
-def client(request):
-    """Call a function of network.py under CPython or a MicroPython: client(name, port)."""
-
-    def run(name, port):
-        if request.param is None:
-            return getattr(network, name)(port)
-        done = request.param.run(
-            SCRIPT, args=[name, port], micropypath=[ROOT, ROOT / "lib"], heap_bytes=1_000_000
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return ast.literal_eval(done.stdout)
-
-    return run
+@pytest.fixture
+def client(desk):
+    """client(NAME, PORT): a function of network.py."""
+    return functools.partial(desk, network)
 
 
 def test_unreachable_broker_is_a_network_error(client):
@@ -49,14 +34,14 @@ def test_unknown_server_name_is_a_network_error(client):
 
 def test_broker_that_never_answers_ends_in_a_time_out(client):
     """31-3.1-CONNACK: connect_timeout is 3 s here."""
-    with Listener((HOLD,)) as broker:
+    with Broker((HOLD,)) as broker:
         assert client("connect_without_answer", broker.port) == (TIMEOUT, 3)
 
 
 def test_each_refusal_has_its_code_and_connect_works_afterwards(client):
     """31-2.2-RC."""
     refusals = [(wire.connack(code), CLOSE) for code in (1, 2, 3, 4, 5)]
-    with Listener(*refusals, (wire.connack(), HOLD)) as broker:
+    with Broker(*refusals, (wire.connack(), HOLD)) as broker:
         codes = client("connect_again_after_each_refusal", broker.port)
     assert codes == [1, 2, 3, 4, 5, 0]
 
@@ -74,7 +59,7 @@ def test_each_refusal_has_its_code_and_connect_works_afterwards(client):
 )
 def test_garbage_or_nothing_in_place_of_connack_is_named(client, script, codes):
     """31-3.2-CONNACK."""
-    with Listener(script) as broker:
+    with Broker(script) as broker:
         assert client("connect_code", broker.port) in codes
 
 
@@ -92,7 +77,7 @@ def test_broker_that_breaks_off_or_lies_is_named_and_nothing_is_lost(
     client, script, codes, payloads
 ):
     """31-2.1-LEN: five length bytes, as one of the lies."""
-    with Listener((wire.connack(), *script)) as broker:
+    with Broker((wire.connack(), *script)) as broker:
         code, received, _ = client("receive_until_error", broker.port)
     assert code in codes
     assert payloads is None or received == payloads
@@ -104,7 +89,7 @@ def test_stream_cut_into_odd_segments_arrives_whole(client):
         wire.publish(b"t", payload, k % 2, k + 1) for k, payload in enumerate(messages)
     )
     pieces = [data[i : i + 997] for i in range(0, len(data), 997)]
-    with Listener((wire.connack(), *pieces, HOLD)) as broker:
+    with Broker((wire.connack(), *pieces, HOLD)) as broker:
         assert client("receive_slowly", broker.port) == (0, messages, [])
     acks = b"".join(wire.puback(k + 1) for k in range(300) if k % 2)
     assert broker.received[0] == acks + wire.disconnect()
@@ -145,7 +130,7 @@ def test_message_of_a_megabyte_passes_through_a_heap_of_64_kilobytes(micropython
     """The large message is drained, acknowledged and reported; the next one arrives."""
     compile_library(tmp_path)
     big = wire.publish(b"big", bytes(1 << 20), 1, 5)
-    with Listener((wire.connack(), big, wire.publish(b"t", b"after", 1, 6), HOLD)) as broker:
+    with Broker((wire.connack(), big, wire.publish(b"t", b"after", 1, 6), HOLD)) as broker:
         program = (
             "from host_tests.client import network\n"
             f"print(repr(network.receive_a_megabyte({broker.port})))\n"

@@ -10,12 +10,12 @@ import pytest
 from host_tests.client.runner import FOLDER, functions_of, run_module
 from tools.boards.compile import compile_library
 from tools.micropython import choose
+from tools.project import ROOT
 
 DIALOGUES = FOLDER / "dialogues"
 FILES = sorted([*DIALOGUES.rglob("test_*.py"), *DIALOGUES.rglob("*.txt")])
 # These look at what the library keeps to itself, which has other names on a board.
-INSIDE = {"test_codec", "test_matching", "test_properties"}
-MAY_FAIL = {"test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised[4]"}
+INSIDE = {"test_properties"}
 
 
 def name_of(path):
@@ -23,12 +23,16 @@ def name_of(path):
     return path.relative_to(DIALOGUES).with_suffix("").as_posix()
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_dialogues_of_a_file_hold_on_micropython(micropython, path):
-    results = run_module(micropython, path)
+def check(interpreter, path, library):
+    results = run_module(interpreter, path, library=library)
     failures = {name: text for name, text in results.items() if text}
     assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
     assert sorted(results) == functions_of(path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_dialogues_of_a_file_hold_on_micropython(micropython, path):
+    check(micropython, path, ROOT / "lib")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +47,4 @@ def built(tmp_path_factory):
     "path", [path for path in FILES if name_of(path) not in INSIDE], ids=name_of
 )
 def test_dialogues_of_a_file_hold_with_the_library_of_boards(built, path):
-    results = run_module(choose(bits=32), path, library=built)
-    failures = {name: text for name, text in results.items() if text and name not in MAY_FAIL}
-    assert not failures, "\n".join(f"{name}\n{text}" for name, text in failures.items())
-    assert sorted(results) == functions_of(path)
+    check(choose(bits=32), path, built)

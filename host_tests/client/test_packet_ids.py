@@ -43,6 +43,20 @@ def test_ids_while_the_oldest_waits_end_in_full_and_go_on_behind_it(has_store, q
         last += 1
 
 
+@pytest.mark.parametrize("overflow", ["drop_oldest", "latest"])
+def test_ids_when_others_are_given_up_end_in_full_before_that_in_flight(overflow):
+    """31-2.4-ID: what a policy gives up while there is no connection uses an id all the same."""
+    d = Dialogue(keepalive=0, overflow=overflow)
+    d.publish(b"in flight", 1)
+    d.lose()
+    for _ in range(65534):
+        d.client.publish(b"t", b"", qos=1)
+    assert code_of(d.publish, b"", 1) == FULL
+    d.connect(False)
+    d.b2c(puback(1))
+    assert d.publish(b"", 1) == 1
+
+
 def test_ids_suffice_for_all_that_may_be_kept_and_done_behind_the_oldest():
     """31-2.4-ID: the ring holds what is done in front of it, the store what waits behind it."""
     most = 16383

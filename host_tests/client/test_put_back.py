@@ -7,7 +7,6 @@ import shutil
 import pytest
 
 import umqtt31
-from host_tests.client import dialogue
 from host_tests.client.dialogues.sending import test_computed
 from host_tests.client.runner import FOLDER
 from host_tests.client.scripts import read_scripts
@@ -17,58 +16,48 @@ from umqtt31 import MQTTClient
 FAT = ROOT / "host_tests" / "journal" / "device" / "fat.py"
 
 
-def _bytes_of_anything(as_bytes):
-    def wrong(name, value):
-        return bytes(value) if isinstance(value, list) else as_bytes(name, value)
-
-    return wrong
+def list_as_payload(name, value, real=umqtt31.as_bytes):
+    return bytes(value) if isinstance(value, list) else real(name, value)
 
 
-def _items_for_bytes(as_bytes):
-    def wrong(name, value):
-        if getattr(value, "itemsize", 1) > 1:
-            return bytes(value)[: len(value)]
-        return as_bytes(name, value)
-
-    return wrong
+def half_of_an_array(name, value, real=umqtt31.as_bytes):
+    is_wide = getattr(value, "itemsize", 1) > 1
+    return bytes(value)[: len(value)] if is_wide else real(name, value)
 
 
-def _as_if_granted(granted):
-    def wrong(client, request):
-        return list(request[2])
-
-    return wrong
+def refused_as_if_granted(client, request):
+    return list(request[2])
 
 
-def _play_refused_subscribe():
-    for script in read_scripts(FOLDER / "dialogues" / "connection" / "errors.txt"):
-        if script.name == "subscribe_that_is_refused_raises_and_is_not_remembered":
-            return script.play(4)
-    raise LookupError("no such script")
+def script(file, name):
+    """-> what plays the script of this name at level 4."""
+    (found,) = [one for one in read_scripts(FOLDER / "dialogues" / file) if one.name == name]
+    return lambda: found.play(4)
 
 
-MISTAKES = {
-    "list as payload": (
-        umqtt31, "as_bytes", _bytes_of_anything,
-        test_computed.test_payload_of_another_type_is_a_type_error_that_names_msg,
-    ),
-    "half of an array": (
-        umqtt31, "as_bytes", _items_for_bytes,
-        test_computed.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
-    ),
-    "refused and as if granted": (
-        MQTTClient, "_granted", _as_if_granted,
-        _play_refused_subscribe,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistake_is_found_again(name, monkeypatch):
-    owner, method, change, test = MISTAKES[name]
-    monkeypatch.setattr(dialogue, "default_level", 4)
+@pytest.mark.parametrize("level", [4], indirect=True)
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong", "test"),
+    [
+        (
+            umqtt31, "as_bytes", list_as_payload,
+            script("sending/publish.txt", "message_of_another_type_is_a_type_error_that_names_it"),
+        ),
+        (
+            umqtt31, "as_bytes", half_of_an_array,
+            test_computed.test_payload_of_wide_elements_goes_out_whole_or_not_at_all,
+        ),
+        (
+            MQTTClient, "_granted", refused_as_if_granted,
+            script(
+                "connection/errors.txt", "subscribe_that_is_refused_raises_and_is_not_remembered"
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_mistake_is_found_again(owner, name, wrong, test, level, monkeypatch):
     test()
-    monkeypatch.setattr(owner, method, change(getattr(owner, method)))
+    monkeypatch.setattr(owner, name, wrong)
     with pytest.raises(AssertionError):
         test()
 

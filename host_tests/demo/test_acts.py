@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tools.demo import links, plug
+from tools.demo import acts
 from tools.demo.stage import Stage
 from tools.demo.verdict import holds, show
 from tools.micropython import choose
@@ -24,13 +24,13 @@ def said(outcome) -> str:
 
 
 def test_links_act_with_every_fault_loses_nothing(stage):
-    outcome = links.play(stage, 3)
+    outcome = acts.break_links(stage, 3)
     assert holds(outcome), said(outcome)
     assert stage.capture_path.stat().st_size > 10_000
 
 
 def test_plug_act_with_journal_loses_nothing(stage):
-    outcome = plug.play(stage, 5, seed=7)
+    outcome = acts.pull_plugs(stage, 5, seed=7)
     assert holds(outcome), said(outcome)
 
 
@@ -39,7 +39,7 @@ def test_plug_act_without_journal_is_caught_losing(stage, monkeypatch):
     monkeypatch.setattr(stage, "node", lambda name, **keys: make(name, **keys | {"store": "ram"}))
     # Shorter lives than the random pause before most connections: what they accepted
     # is still in RAM when they end.
-    monkeypatch.setattr(plug, "_LIFE_S", (0.3, 0.4))
-    outcome = plug.play(stage, 8, seed=7)
+    monkeypatch.setattr(acts, "_LIFE_S", (0.3, 0.4))
+    outcome = acts.pull_plugs(stage, 8, seed=7)
     assert not holds(outcome)
     assert min(account.lost for account in outcome.accounts) > 0, said(outcome)

@@ -37,6 +37,15 @@ def connect(proxy):
     return socket.create_connection(("127.0.0.1", proxy.port), 10)
 
 
+@pytest.fixture
+def link(broker):
+    """(proxy, client, peer): a connection whose CONNECT went through."""
+    with Proxy(broker.port) as proxy, connect(proxy) as client, broker.accept() as peer:
+        client.sendall(CONNECT)
+        assert peer.recv(100) == CONNECT
+        yield proxy, client, peer
+
+
 def read_all(peer) -> bytes:
     # Until the connection ends, in whatever way.
     data = b""
@@ -48,16 +57,13 @@ def read_all(peer) -> bytes:
     return data
 
 
-def test_proxy_forwards_both_ways_and_ends_with_either_side(broker):
-    with Proxy(broker.port) as proxy, connect(proxy) as client, broker.accept() as peer:
-        client.sendall(CONNECT)
-        assert peer.recv(100) == CONNECT
-        peer.sendall(CONNACK)
-        assert client.recv(100) == CONNACK
-        client.shutdown(socket.SHUT_WR)
-        assert read_all(peer) == b""
-        assert proxy.connections == 1
-        assert proxy.cuts == 0
+def test_proxy_forwards_both_ways_and_ends_with_either_side(link):
+    proxy, client, peer = link
+    peer.sendall(CONNACK)
+    assert client.recv(100) == CONNACK
+    client.shutdown(socket.SHUT_WR)
+    assert read_all(peer) == b""
+    assert (proxy.connections, proxy.cuts) == (1, 0)
 
 
 @pytest.mark.parametrize("after", [0, 1, 17, 18, 19, 60])
@@ -73,32 +79,27 @@ def test_proxy_told_to_cut_in_packet_leaves_half_a_packet(broker, after):
         assert (proxy.cuts, proxy.cuts_in_packet) == (1, 1)
 
 
-def test_proxy_told_to_cut_counts_connections_and_takes_new_ones(broker):
-    with Proxy(broker.port) as proxy:
-        with connect(proxy) as client, broker.accept() as peer:
-            client.sendall(CONNECT)
-            assert peer.recv(100) == CONNECT
-            assert proxy.cut() == 1
-            assert read_all(peer) == b""
-            assert read_all(client) == b""
-        with connect(proxy) as client, broker.accept() as peer:
-            client.sendall(CONNECT)
-            assert peer.recv(100) == CONNECT
-        assert (proxy.cuts, proxy.cuts_in_packet, proxy.connections) == (1, 0, 2)
-
-
-def test_proxy_on_hold_forwards_only_after_release(broker):
-    with Proxy(broker.port) as proxy, connect(proxy) as client, broker.accept() as peer:
+def test_proxy_told_to_cut_counts_connections_and_takes_new_ones(broker, link):
+    proxy, client, peer = link
+    assert proxy.cut() == 1
+    assert read_all(peer) == b""
+    assert read_all(client) == b""
+    with connect(proxy) as client, broker.accept() as peer:
         client.sendall(CONNECT)
         assert peer.recv(100) == CONNECT
-        proxy.hold()
-        client.sendall(CONNACK)
-        peer.settimeout(0.2)
-        with pytest.raises(TimeoutError):
-            peer.recv(100)
-        proxy.release()
-        peer.settimeout(10)
-        assert peer.recv(100) == CONNACK
+    assert (proxy.cuts, proxy.cuts_in_packet, proxy.connections) == (1, 0, 2)
+
+
+def test_proxy_on_hold_forwards_only_after_release(link):
+    proxy, client, peer = link
+    proxy.hold()
+    client.sendall(CONNACK)
+    peer.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        peer.recv(100)
+    proxy.release()
+    peer.settimeout(10)
+    assert peer.recv(100) == CONNACK
 
 
 def test_proxy_without_broker_closes_the_connection(broker):

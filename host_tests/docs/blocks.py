@@ -1,16 +1,17 @@
-"""The fenced blocks of the documents: what kind each is, what it says, where it stands."""
+"""The fenced blocks of the documents: what kind each is, what it says, where it stands; and their
+tables."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+
+from markdown_it import MarkdownIt
 
 from tools.project import ROOT
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DOCUMENTS += sorted(p for p in ROOT.glob("*.md") if p.name not in ("README.md", "CHANGELOG.md"))
 DOCUMENTS += [ROOT / "examples" / "README.md", ROOT / "boards" / "README.md"]
-
-_FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_INDENTED = re.compile(r"(?:^|\n)\n((?: {4}.*\n)+)")
 
 
 @dataclass(frozen=True)
@@ -27,30 +28,30 @@ class Block:
         return f"{self.page}-{self.kind}-{self.number}"
 
 
-def blocks_of(path):
-    """-> the blocks of one document, in their order."""
-    counts = {}
-    found = []
-    for kind, text in _FENCE.findall(path.read_text(encoding="utf-8")):
-        number = counts[kind] = counts.get(kind, -1) + 1
-        found.append(Block(str(path.relative_to(ROOT)), kind, number, text))
-    return found
-
-
-def indented_code(path):
-    """-> pieces of code that are indented instead of fenced, so that nobody checks them."""
-    text = _FENCE.sub("", path.read_text(encoding="utf-8"))
-    return [code for code in _INDENTED.findall(text) if not _is_list(text, code)]
-
-
-def _is_list(text, code):
-    """Is the text above `code` an item of a list, which `code` then belongs to?"""
-    above = text[: text.index(code)].rstrip().rpartition("\n\n")[2]
-    return re.match(r" *([-*]|\d+\.) ", above) is not None
-
-
-ALL = [block for path in DOCUMENTS for block in blocks_of(path)]
+ALL = []
+INDENTED = []  # (page, code) that is indented instead of fenced, so that nobody checks it
+for _path in DOCUMENTS:
+    _page, _counts = str(_path.relative_to(ROOT)), Counter()
+    for _token in MarkdownIt().parse(_path.read_text(encoding="utf-8")):
+        if _token.type == "fence":
+            ALL.append(Block(_page, _token.info, _counts[_token.info], _token.content))
+            _counts[_token.info] += 1
+        elif _token.type == "code_block":
+            INDENTED.append((_page, _token.content))
 
 
 def of_kind(kind):
     return [block for block in ALL if block.kind == kind]
+
+
+def texts(page, kind):
+    """-> what the blocks of a kind on a page say, in their order."""
+    return [block.text for block in of_kind(kind) if block.page == page]
+
+
+def table(page, heading):
+    """-> the cells of each line of the first table below `heading`, header first, without rule."""
+    text = (ROOT / page).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2]
+    lines = re.search(r"^\|.*?(?=^[^|]|\Z)", text, re.MULTILINE | re.DOTALL)[0].splitlines()
+    header, _, *rows = ([c.strip() for c in re.split(r"(?<!\\)\|", x)[1:-1]] for x in lines)
+    return [header, *rows]

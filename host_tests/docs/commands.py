@@ -14,6 +14,7 @@ import mpremote.main
 import pyspark
 
 from host_tests.__main__ import main as main_of_tests
+from host_tests.docs import blocks
 from tools.__main__ import main
 from tools.command import COMMANDS, options_of
 from tools.micropython import interpreters
@@ -23,8 +24,12 @@ _SPARK = Path(pyspark.__file__).parent / "bin"
 _ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
 
-def lines_of(text):
-    """-> the commands of a shell block, continued lines joined, comments taken off."""
+def lines_in(block):
+    """-> the commands of a block, continued lines joined, comments taken off; in one that shows a
+    terminal they stand behind `$ `."""
+    text = block.text
+    if block.kind == "console":
+        text = "\n".join(re.findall(r"^\$ (.*(?:\\\n.*)*)", text, re.MULTILINE))
     found = []
     for line in text.replace("\\\n", " ").splitlines():
         found.append([])
@@ -35,10 +40,11 @@ def lines_of(text):
     return [words for words in found if words]
 
 
-def entered(text):
-    """-> the commands of a block that shows a terminal: what stands behind `$ `."""
-    found = re.findall(r"^\$ (.*(?:\\\n.*)*)", text, re.MULTILINE)
-    return lines_of("\n".join(found))
+def of_all_pages():
+    """(page, command) of all blocks of commands."""
+    for kind in ("sh", "console"):
+        for block in blocks.of_kind(kind):
+            yield from ((block.page, words) for words in lines_in(block))
 
 
 def check(words):

@@ -21,50 +21,57 @@ from host_tests.brokers import Mosquitto
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
 from tools.__main__ import main
-from tools.boards.batch import read_batch
 from tools.boards.profile import load_profile
+from tools.boards.provision import read_batch
 from tools.project import ROOT
 
-# Which test reads this block from the page and runs it: it has to name the page.
+# Which test reads these blocks from their page and runs them: it has to name the page.
 ELSEWHERE = {
-    "README.md-python": "host_tests/test_readme.py",
-    "docs/guides/access.md-conf": "host_tests/boards/test_access.py",
-    "docs/guides/fleet-cluster.md-python": "host_tests/docs/test_kafka.py",
-    "docs/guides/fleet-queries.md-python": "host_tests/fleet/test_queries.py",
-    "docs/guides/fleet-queries.md-sql": "host_tests/fleet/test_queries.py",
-    "docs/guides/moving.md-python": "host_tests/docs/test_guides.py",
-    "docs/reference/board-profiles.md-python": "host_tests/boards/test_image.py",
-    "docs/reference/board-profiles.md-toml": "host_tests/boards/test_image.py",
-    "docs/guides/tls.md-sh": "host_tests/tls/test_errors.py",
-    "docs/guides/tls.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/asyncio.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/sensor-node.md-python": "host_tests/docs/test_guides.py",
-    "docs/guides/packages.md-python": "host_tests/docs/test_guides.py",
-    "docs/reference/fleet-tables.md-python": "host_tests/docs/test_guides.py",
-    "docs/reference/journal-format.md-text": "host_tests/journal/test_layout.py",
-    "docs/start/index.md-python": "host_tests/docs/test_start.py",
-    "docs/start/index.md-conf": "host_tests/docs/test_start.py",
+    "boards/test_access.py": ["docs/guides/access.md-conf"],
+    "boards/test_image.py": [
+        "docs/reference/board-profiles.md-python",
+        "docs/reference/board-profiles.md-toml",
+    ],
+    "docs/test_guides.py": [
+        "docs/guides/asyncio.md-python",
+        "docs/guides/moving.md-python",
+        "docs/guides/packages.md-python",
+        "docs/guides/sensor-node.md-python",
+        "docs/guides/tls.md-python",
+        "docs/reference/fleet-tables.md-python",
+    ],
+    "docs/test_kafka.py": ["docs/guides/fleet-cluster.md-python"],
+    "docs/test_start.py": ["docs/start/index.md-python", "docs/start/index.md-conf"],
+    "fleet/test_queries.py": [
+        "docs/guides/fleet-queries.md-python",
+        "docs/guides/fleet-queries.md-sql",
+    ],
+    "journal/test_layout.py": ["docs/reference/journal-format.md-text"],
+    "tls/test_errors.py": ["docs/guides/tls.md-sh"],
 }
 KINDS = {"python", "sql", "sh", "console", "toml", "csv", "conf", "text", "mermaid"}
 
 
-def here(kind):
-    """The blocks of a kind that this file has to check."""
-    found = [one for one in blocks.of_kind(kind) if f"{one.page}-{kind}" not in ELSEWHERE]
+def here(*kinds):
+    """The blocks of these kinds that this file has to check."""
+    elsewhere = sum(ELSEWHERE.values(), [])
+    all_of_them = [one for kind in kinds for one in blocks.of_kind(kind)]
+    found = [one for one in all_of_them if f"{one.page}-{one.kind}" not in elsewhere]
     return pytest.mark.parametrize("block", found, ids=[one.id for one in found])
 
 
 def test_every_block_has_a_kind_that_is_checked():
     assert [one.id for one in blocks.ALL if one.kind not in KINDS] == []
-    assert [path for path in blocks.DOCUMENTS if blocks.indented_code(path)] == []
+    assert blocks.INDENTED == []
 
 
 def test_what_is_checked_elsewhere_is_named_there():
     pages = {f"{one.page}-{one.kind}" for one in blocks.ALL}
-    assert set(ELSEWHERE) - pages == set()
-    for block, test in ELSEWHERE.items():
-        name = block.rpartition("/")[2].rpartition("-")[0]
-        assert f'"{name}"' in (ROOT / test).read_text() or name in (ROOT / test).read_text(), test
+    for test, named in ELSEWHERE.items():
+        assert set(named) - pages == set()
+        text = (ROOT / "host_tests" / test).read_text()
+        for block in named:
+            assert block.rpartition("/")[2].rpartition("-")[0] in text, (test, block)
 
 
 def printed_below(block):
@@ -79,58 +86,81 @@ def printed_below(block):
 def test_program_runs_and_prints_what_the_page_says(
     block, tmp_path, micropythons, shared_mosquitto
 ):
-    """Its broker is this test's own: the page's address gets the port."""
-    path = tmp_path / "program.py"
-    path.write_text(block.text.replace('"127.0.0.1"', f'"127.0.0.1", {shared_mosquitto.port}'))
-    shutil.copy(ROOT / "firmware" / "fallback.py", tmp_path)  # a page says so
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
-    command = [sys.executable, str(path)]
-    results = [
-        subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
-    ]
-    results.append(micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path))
-    for done in results:
+    """Its broker is this test's own: the page's address gets the port.  README's programs run on
+    each MicroPython."""
+    text = block.text.replace('"127.0.0.1"', f'"127.0.0.1", {shared_mosquitto.port}')
+    for one in [None, *micropythons[0 if block.page == "README.md" else -1 :]]:
+        folder = tmp_path / (one.id if one else "cpython")
+        folder.mkdir()
+        shutil.copy(ROOT / "firmware" / "fallback.py", folder)  # a page says so
+        path = folder / "program.py"
+        path.write_text(text)
+        if one:
+            done = one.run(path, timeout=SECONDS, cwd=folder)
+        else:
+            done = subprocess.run(
+                [sys.executable, str(path)],
+                capture_output=True,
+                text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "lib")},
+                cwd=folder,
+            )
         assert done.returncode == 0, done.stderr
         assert printed_below(block) in (None, done.stdout)
+        if block.id == "README.md-python-0":
+            assert "all acknowledged" in done.stdout
 
 
-# Which test runs a line: its file has the page's name, or these words, with which
-# the line begins.
+def test_readme_has_two_short_programs():
+    programs = blocks.texts("README.md", "python")
+    assert len(programs) == 2
+    assert max(len(text.splitlines()) for text in programs) < 35
+
+
+# Which test runs these lines: its file has the page's name, or these words, with which
+# a line begins.
 RUN = {
-    "mpremote cp": "host_tests/boards/test_virtual_board.py",
-    "make image BOARD=ESP32": "host_tests/boards/test_typed.py",
-    "make image BOARD=RPI": "host_tests/boards/test_typed.py",
-    "make flash BOARD=ESP32": "host_tests/boards/test_typed.py",
-    "make flash BOARD=RPI": "host_tests/boards/test_typed.py",
-    "make monitor": "host_tests/boards/test_typed.py",
-    "make watch": "host_tests/boards/test_typed.py",
-    "make deploy": "host_tests/boards/test_typed.py",
-    "make provision": "host_tests/boards/test_typed.py",
-    ".venv/bin/mpremote exec": "host_tests/boards/test_typed.py",
-    "python -m tools boards show": "host_tests/boards/test_typed.py",
-    "make test TESTS=host_tests/boards": "host_tests/boards/test_typed.py",
-    "python -m tools boards key": "host_tests/boards/test_typed.py",
-    "make release": "host_tests/boards/test_typed.py",
-    "make rollout": "host_tests/boards/test_typed.py",
-    "python -m tools boards command": "host_tests/boards/test_typed.py",
-    "python3 -m http.server": "host_tests/boards/test_dist.py",
-    "mpremote mip install": "host_tests/boards/test_dist.py",
-    "mpremote rm": "host_tests/boards/test_dist.py",
-    "umqtt31 --help": "host_tests/boards/test_dist.py",
-    "umqtt31 deploy": "host_tests/boards/test_dist.py",
-    "openssl": "host_tests/tls/test_errors.py",
-    "printf": "host_tests/tls/test_errors.py",
-    "export PATH": "host_tests/docs/test_start.py",
-    "mosquitto -c": "host_tests/docs/test_start.py",
-    "mosquitto_sub -i desk": "host_tests/docs/test_start.py",
-    "PYTHONPATH": "host_tests/docs/test_start.py",
-    "MICROPYPATH": "host_tests/docs/test_start.py",
-    "mosquitto_pub": "host_tests/docs/test_start.py",
-    "make setup": "host_tests/docs/test_typed.py",
-    "python -m host_tests.fleet.simulate": "host_tests/docs/test_typed.py",
-    "python -m tools fleet package": "host_tests/docs/test_typed.py",
-    "python -m host_tests sim replay": "host_tests/docs/test_typed.py",
-    "spark-class": "host_tests/fleet/cluster.py",
+    "boards/test_dist.py": [
+        "mpremote mip install",
+        "mpremote rm",
+        "python3 -m http.server",
+        "umqtt31 --help",
+        "umqtt31 deploy",
+    ],
+    "boards/test_typed.py": [
+        ".venv/bin/mpremote exec",
+        "make deploy",
+        "make flash BOARD=ESP32",
+        "make flash BOARD=RPI",
+        "make image BOARD=ESP32",
+        "make image BOARD=RPI",
+        "make monitor",
+        "make provision",
+        "make release",
+        "make rollout",
+        "make test TESTS=host_tests/boards",
+        "make watch",
+        "python -m tools boards command",
+        "python -m tools boards key",
+        "python -m tools boards show",
+    ],
+    "boards/test_virtual_board.py": ["mpremote cp"],
+    "docs/test_start.py": [
+        "MICROPYPATH",
+        "PYTHONPATH",
+        "export PATH",
+        "mosquitto -c",
+        "mosquitto_pub",
+        "mosquitto_sub -i desk",
+    ],
+    "docs/test_typed.py": [
+        "make setup",
+        "python -m host_tests sim replay",
+        "python -m host_tests.fleet.simulate",
+        "python -m tools fleet package",
+    ],
+    "fleet/cluster.py": ["spark-class"],
+    "tls/test_errors.py": ["openssl", "printf"],
 }
 # What is only checked, as the program itself would take it, and why.
 CHECKED = {
@@ -156,35 +186,21 @@ CHECKED = {
 }
 
 
-def lines():
-    """(page, line) of all blocks of commands."""
-    for one in blocks.ALL:
-        read = {"sh": commands.lines_of, "console": commands.entered}.get(one.kind)
-        for words in read(one.text) if read else []:
-            yield one.page, " ".join(words)
-
-
 def test_each_line_is_run_or_it_is_said_why_not():
-    known = (*RUN, *CHECKED)
-    assert [line for _, line in lines() if not line.startswith(known)] == []
-    assert [begin for begin in known if not any(x.startswith(begin) for _, x in lines())] == []
-    for begin, test in RUN.items():
-        text = (ROOT / test).read_text()
-        pages = [page for page, line in lines() if line.startswith(begin)]
-        assert begin in text or any(page in text for page in pages), (begin, test)
+    lines = [(page, " ".join(words)) for page, words in commands.of_all_pages()]
+    known = (*sum(RUN.values(), []), *CHECKED)
+    assert [line for _, line in lines if not line.startswith(known)] == []
+    assert [begin for begin in known if not any(x.startswith(begin) for _, x in lines)] == []
+    for test, begins in RUN.items():
+        text = (ROOT / "host_tests" / test).read_text()
+        for begin in begins:
+            pages = [page for page, line in lines if line.startswith(begin)]
+            assert begin in text or any(page in text for page in pages), (begin, test)
 
 
-@here("sh")
-def test_command_would_be_taken(block):
-    found = commands.lines_of(block.text)
-    assert found
-    for words in found:
-        commands.check(words)
-
-
-@here("console")
-def test_entered_command_would_be_taken(block):
-    found = commands.entered(block.text)
+@here("sh", "console")
+def test_commands_would_be_taken(block):
+    found = commands.lines_in(block)
     assert found
     for words in found:
         commands.check(words)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from host_tests.docs import blocks
+from host_tests.docs.typed import Terminal
 from host_tests.lint import ports
 from host_tests.patience import SECONDS
 from tools.fleet import schemas
@@ -21,41 +22,35 @@ from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 LIBRARY = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
 
 
-def programs(page):
-    return [block.text for block in blocks.of_kind("python") if block.page == page]
+def started(folder, code, port, interpreter=None):
+    """A program of a page in a terminal, its broker at this port; else under CPython."""
+    path = folder / "program.py"
+    path.write_text(re.sub(r'"(127\.0\.0\.1|broker\.local)"', f'"127.0.0.1", {port}', code))
+    if interpreter:
+        return Terminal(interpreter.argv(path), folder, interpreter.environment([ROOT / "lib"]))
+    return Terminal([sys.executable, "-u", str(path)], folder, LIBRARY)
+
+
+def publish(port, topic, payload, *more):
+    command = ["mosquitto_pub", "-p", str(port), "-q", "1", "-t", topic, "-m", payload, *more]
+    subprocess.run(command, check=True)
 
 
 @pytest.mark.parametrize("is_board", [False, True], ids=["cpython", "micropython"])
 def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, micropythons):
-    (code,) = programs("docs/guides/asyncio.md")
-    path = tmp_path / "program.py"
-    path.write_text(code.replace('"broker.local"', f'"127.0.0.1", {mosquitto.port}'))
-    argv = micropythons[-1].argv(path) if is_board else [sys.executable, "-u", str(path)]
-    paths = [ROOT / "lib"]
-    environment = micropythons[-1].environment(paths) if is_board else LIBRARY
-    port = ["-p", str(mosquitto.port), "-q", "1"]
-    states = ["mosquitto_sub", *port, "-i", "receiver", "-c", "-t", "lamp/state"]
+    (code,) = blocks.texts("docs/guides/asyncio.md", "python")
+    states = ["mosquitto_sub", "-p", str(mosquitto.port), "-q", "1", "-i", "receiver", "-c"]
+    states += ["-t", "lamp/state"]
     subprocess.run([*states, "-E"], check=True)  # the broker keeps what comes from here on
-    receiver = subprocess.Popen([*states, "-C", "2"], stdout=subprocess.PIPE, text=True)
-    program = subprocess.Popen(
-        argv, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert receiver.stdout.readline() == "on\n"
-        subprocess.run(["mosquitto_pub", *port, "-t", "lamp/set", "-m", "off"], check=True)
-        assert program.stdout.readline() == "b'lamp/set' b'off'\n"
-        assert receiver.stdout.readline() == "off\n"
-    finally:
-        for process in (program, receiver):
-            process.kill()
-            process.communicate()
-
-
-def moving(number, folder, port):
-    """A program of docs/guides/moving.md: before and behind the move, by their number."""
-    path = folder / "program.py"
-    path.write_text(programs("docs/guides/moving.md")[number].replace('.1"', f'.1", {port}'))
-    return path
+    interpreter = micropythons[-1] if is_board else None
+    with (
+        Terminal(states, tmp_path) as receiver,
+        started(tmp_path, code, mosquitto.port, interpreter) as program,
+    ):
+        assert receiver.wait_for("on") == ["on"]
+        publish(mosquitto.port, "lamp/set", "off")
+        assert program.wait_for("b'lamp/set' b'off'") == ["b'lamp/set' b'off'"]
+        assert receiver.wait_for("off") == ["off"]
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "simple"), (2, "robust")])
@@ -65,11 +60,12 @@ def test_moving_md_changes_one_line_of_umqtt_programs(
     """The program before it finds umqtt, as the page says a library does."""
     page = (ROOT / "docs/guides/moving.md").read_text(encoding="utf-8")
     assert f"`from umqtt.{name} import MQTTClient`" in page
-    path = moving(number, tmp_path, mosquitto.port)
-    program = path.read_text()
+    found = blocks.texts("docs/guides/moving.md", "python")
+    program = found[number].replace('.1"', f'.1", {mosquitto.port}')
     (tmp_path / "umqtt").mkdir()
-    shim = programs("docs/guides/moving.md")[1].replace("31.simple", f"31.{name}")
+    shim = found[1].replace("31.simple", f"31.{name}")
     (tmp_path / "umqtt" / f"{name}.py").write_text(shim)
+    path = tmp_path / "program.py"
     for text in (program, program.replace("umqtt31.", "umqtt.")):
         path.write_text(text)
         done = micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path)
@@ -82,28 +78,17 @@ def test_moving_md_program_behind_the_move_gets_its_message(
     before, after, tmp_path, mosquitto, micropythons
 ):
     """The one before it is only compiled: neither client is a part of this project."""
-    compile(programs("docs/guides/moving.md")[before], "before", "exec")
-    path = moving(after, tmp_path, mosquitto.port)
-    argv, environment = micropythons[-1].argv(path), micropythons[-1].environment([ROOT / "lib"])
-    program = subprocess.Popen(
-        argv, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        send = ["mosquitto_pub", "-p", str(mosquitto.port), "-r", "-t", "lamp-1/set", "-m", "on"]
-        subprocess.run(send, check=True)
-        assert program.stdout.readline() == "b'lamp-1/set' b'on'\n"
-    finally:
-        program.kill()
-        program.communicate()
+    found = blocks.texts("docs/guides/moving.md", "python")
+    compile(found[before], "before", "exec")
+    publish(mosquitto.port, "lamp-1/set", "on", "-r")
+    with started(tmp_path, found[after], mosquitto.port, micropythons[-1]) as program:
+        assert program.wait_for("b'lamp-1/set' b'on'") == ["b'lamp-1/set' b'on'"]
 
 
 def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropythons):
-    for block in blocks.of_kind("sh"):
-        if block.page == "docs/guides/tls.md":
-            subprocess.run(
-                ["sh", "-ec", block.text], cwd=tmp_path, check=True, capture_output=True
-            )
-    (code,) = programs("docs/guides/tls.md")
+    for text in blocks.texts("docs/guides/tls.md", "sh"):
+        subprocess.run(["sh", "-ec", text], cwd=tmp_path, check=True, capture_output=True)
+    (code,) = blocks.texts("docs/guides/tls.md", "python")
     path = tmp_path / "program.py"
     path.write_text(code)
     command = [sys.executable, str(path)]
@@ -114,7 +99,7 @@ def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropytho
 
 def test_sensor_node_md_sensors_measure(monkeypatch):
     """On a stand-in for the bus: who made them knows which they are."""
-    (code,) = programs("docs/guides/sensor-node.md")
+    (code,) = blocks.texts("docs/guides/sensor-node.md", "python")
     monkeypatch.syspath_prepend(ROOT / "firmware")
     machine = types.SimpleNamespace(ADC=unittest.mock.Mock())
     monkeypatch.setitem(sys.modules, "machine", machine)
@@ -124,7 +109,7 @@ def test_sensor_node_md_sensors_measure(monkeypatch):
 
 
 def test_fleet_tables_md_program_finds_its_columns(tmp_path):
-    (code,) = programs("docs/reference/fleet-tables.md")
+    (code,) = blocks.texts("docs/reference/fleet-tables.md", "python")
     for name in re.findall(r'"OUT/(\w+)"', code):
         schema = schemas.TABLES[name]
         (tmp_path / "OUT" / name).mkdir(parents=True)
@@ -137,7 +122,7 @@ def test_fleet_tables_md_program_finds_its_columns(tmp_path):
 @pytest.mark.parametrize("kilobytes", [16, 32])
 def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
     scope = {}
-    exec(compile(programs("docs/guides/qos.md")[1], "qos.md", "exec"), scope)
+    exec(compile(blocks.texts("docs/guides/qos.md", "python")[1], "qos.md", "exec"), scope)
     store = Journal(FileBlockDevice(str(tmp_path / "journal"), kilobytes // 4))
     client = MQTTClient("sensor-7", "127.0.0.1", store=store, max_mqueue_len=1000)
     fit = scope["room"](kilobytes * 1024)
@@ -149,7 +134,7 @@ def test_qos_md_says_how_many_messages_fit(kilobytes, tmp_path):
 
 
 def test_packages_md_installs_with_what_the_port_has(tmp_path):
-    installs, freezes = programs("docs/guides/packages.md")
+    installs, freezes = blocks.texts("docs/guides/packages.md", "python")
     path = tmp_path / "install.py"
     path.write_text(installs)
     assert not ports.missing_on("esp32", (str(path),))

@@ -1,10 +1,10 @@
 """The program of docs/guides/fleet-cluster.md, against librdkafka's cluster in miniature."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from host_tests.docs import blocks
 from host_tests.fleet.captures import simulated
 from host_tests.fleet.simulate.run import Plan
-from host_tests.patience import SECONDS
+from host_tests.patience import SECONDS, until
 from tools.fleet.capture import files, jsonl
 from tools.fleet.capture.frames import Tally
 
@@ -30,34 +30,29 @@ def kafka():
     producer.flush(30)
 
 
-class _Program:
-    """The page's program in a process of its own."""
+@contextlib.contextmanager
+def _running(folder, address, group, ended_by):
+    """The page's program in a process of its own -> what waits for a condition while it runs."""
+    (text,) = blocks.texts("docs/guides/fleet-cluster.md", "python")
+    for old, new in (
+        ("kafka.local:9092", address),
+        ("EVERY_S = 30", "EVERY_S = 0.2"),
+        ('"group.id": "fleet",', '"group.id": "%s", %s' % (group, _IMPATIENT)),
+    ):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    (folder / "program.py").write_text(text)
+    process = subprocess.Popen([sys.executable, "program.py"], cwd=folder)
 
-    def __init__(self, folder, address, group):
-        (code,) = [
-            one for one in blocks.of_kind("python") if one.page.endswith("fleet-cluster.md")
-        ]
-        text = code.text
-        for old, new in (
-            ("kafka.local:9092", address),
-            ("EVERY_S = 30", "EVERY_S = 0.2"),
-            ('"group.id": "fleet",', '"group.id": "%s", %s' % (group, _IMPATIENT)),
-        ):
-            assert text.count(old) == 1
-            text = text.replace(old, new)
-        (folder / "program.py").write_text(text)
-        self._folder = folder
-        self._process = subprocess.Popen([sys.executable, "program.py"], cwd=folder)
+    def is_true(condition):
+        assert process.poll() is None
+        return condition()
 
-    def wait_for(self, condition):
-        deadline = time.monotonic() + SECONDS
-        while not condition():
-            assert self._process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.05)
-
-    def end(self, number):
-        self._process.send_signal(number)
-        self._process.wait(SECONDS)
+    try:
+        yield lambda condition: until(lambda: is_true(condition))
+    finally:
+        process.send_signal(ended_by)
+        process.wait(SECONDS)
 
 
 def _payloads(folder):
@@ -85,15 +80,12 @@ def test_fleet_kafka_md_program_when_killed_lands_each_record_once(kafka, tmp_pa
             producer.produce("mqtt", b"%d" % number, b"a/%d" % (number % 3), number % 2)
         producer.flush(30)
 
-    def landed(group, count, number):
-        program = _Program(tmp_path, address, group)
-        try:
-            program.wait_for((folder / "gate.pcap").exists)
-            program.wait_for(lambda: len(_payloads(folder)) >= count)
-            if number == signal.SIGINT:
-                program.wait_for(lambda: _committed(address, group) >= 80)
-        finally:
-            program.end(number)
+    def landed(group, count, ended_by):
+        with _running(tmp_path, address, group, ended_by) as wait_for:
+            wait_for((folder / "gate.pcap").exists)
+            wait_for(lambda: len(_payloads(folder)) >= count)
+            if ended_by == signal.SIGINT:
+                wait_for(lambda: _committed(address, group) >= 80)
 
     publish(range(40))
     landed("one", 40, signal.SIGKILL)

@@ -1,6 +1,5 @@
 """The site: it builds, its links lead somewhere, and the reference has every public name."""
 
-import ast
 import inspect
 import json
 import re
@@ -9,23 +8,21 @@ from html.parser import HTMLParser
 from urllib.parse import unquote, urldefrag
 
 import click
+import griffe
 import pytest
 
 import umqtt31
 from firmware import settings
+from host_tests.docs import blocks
 from tools.__main__ import main
+from tools.docs.hooks import contexts_of
 from tools.project import ROOT
 
 pytestmark = pytest.mark.xdist_group("docs")
 
 DOCS = ROOT / "docs"
-TYPINGS = ROOT / "typings" / "umqtt31"
 
 SOURCES = (".py", ".pyi", ".toml", ".yml", ".md", "Makefile")
-
-# What programs import, and what of the types' own modules they meet.  What `errors` has, programs
-# ask the package for.
-PUBLIC = [path.stem for path in TYPINGS.glob("*.pyi") if path.stem != "errors"]
 
 
 class Reader(HTMLParser):
@@ -104,55 +101,31 @@ def test_pages_that_code_and_settings_name_are_there():
     assert {name for name in found if not (ROOT / name).exists()} == set()
 
 
-def public_names():
+def public_names(thing):
     """umqtt31.module.Class.member of all that the types say in public."""
-    for module in PUBLIC:
-        prefix = "umqtt31" if module == "__init__" else f"umqtt31.{module}"
-        for node in ast.parse((TYPINGS / f"{module}.pyi").read_text()).body:
-            yield from names_in(node, prefix)
-
-
-def is_for_modules(node):
-    """What the library's own modules use of each other says so first."""
-    return (ast.get_docstring(node) or "").startswith(("For options:", "For the c"))
-
-
-def names_in(node, prefix):
-    if isinstance(node, ast.AnnAssign):
-        names = [node.target.id]
-    elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        if is_for_modules(node):
-            return
-        names = [node.name]
-    else:
-        names = []
-    for name in names:
-        if not name.startswith("_"):
-            yield f"{prefix}.{name}"
-            if isinstance(node, ast.ClassDef):
-                for member in node.body:
-                    yield from names_in(member, f"{prefix}.{name}")
+    for name, one in thing.members.items():
+        if one.is_alias:
+            continue
+        if one.is_module:
+            yield from public_names(one)
+        elif not name.startswith("_"):
+            yield one.path
+            if one.is_class:
+                yield from public_names(one)
 
 
 def test_reference_has_every_public_name(pages):
     ids = set().union(*(page.ids for path, page in pages.items() if "reference" in path.parts))
-    names = set(public_names())
+    names = set(public_names(griffe.load("umqtt31", search_paths=[ROOT / "typings"])))
     assert {"umqtt31.MQTTClient.publish", "umqtt31.FULL", "umqtt31.Stats.retried"} < names
     assert {"umqtt31.aio.MQTTClient.messages", "umqtt31.queueing.extend"} < names
     assert names - ids == set()
 
 
-def rows(page, heading):
-    """{first cell: cells} of the first table below `heading`, without back quotes."""
-    part = (DOCS / page).read_text().split(f"\n## {heading}\n" if heading else "\n", 1)[1]
-    lines = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("|")]
-    cells = [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
-    return {row[0].replace("`", ""): row for row in cells}
-
-
 def test_table_of_arguments_is_that_of_the_constructor():
     parameters = inspect.signature(umqtt31.MQTTClient).parameters
-    table = rows("reference/client.md", "Arguments")
+    _, *rows = blocks.table("docs/reference/client.md", "Arguments")
+    table = {row[0].strip("`"): row for row in rows}
     assert list(table) == list(parameters)
     for name, parameter in parameters.items():
         empty = parameter.default is inspect.Parameter.empty
@@ -162,8 +135,8 @@ def test_table_of_arguments_is_that_of_the_constructor():
 
 
 def test_table_of_settings_is_that_of_the_node():
-    table = rows("guides/sensor-node.md", "Settings")
-    told = {name.strip(): row for cell, row in table.items() for name in cell.split(",")}
+    _, *rows = blocks.table("docs/guides/sensor-node.md", "Settings")
+    told = {name: row for row in rows for name in row[0].replace("`", "").split(", ")}
     assert list(told) == list(settings.KEYS)
     for name, (default, kind, low, high) in settings.KEYS.items():
         shown = told[name]
@@ -175,26 +148,18 @@ def test_table_of_settings_is_that_of_the_node():
             assert shown[2] == f"{low} to {high}", name
 
 
-def commands(group, words):
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            yield from commands(command, [*words, name])
-        else:
-            yield [*words, name], command
-
-
 def test_page_of_commands_has_every_command_and_option(site):
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "commands.html").read_text())
-    found = list(commands(main, []))
-    assert len(found) > 25
-    for words, command in found:
-        usage = "Usage: python -m tools " + " ".join(words) + " "
+    contexts = list(contexts_of(main, "python -m tools"))
+    assert len(contexts) > 25
+    for context in contexts:
+        if isinstance(context.command, click.Group):
+            continue
+        usage = f"Usage: {context.command_path} "
         assert usage in text
         shown = text.partition(usage)[2].partition("Usage: ")[0]
-        for option in command.params:
-            assert option.opts[0] in shown or isinstance(option, click.Argument), (words, option)
+        for option in context.command.params:
+            assert option.opts[0] in shown or isinstance(option, click.Argument), (usage, option)
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"^([a-z][a-z-]*):.*##", makefile, re.MULTILINE):
         assert f"make {target}" in text

@@ -4,20 +4,18 @@ Port, period, length of the queue and interpreter are this test's own; everythin
 as on the page.
 """
 
+import contextlib
 import os
-import queue
 import shlex
 import shutil
 import signal
-import subprocess
 import sys
-import threading
 
 import pytest
 
 from host_tests.brokers import free_port
 from host_tests.docs import blocks
-from host_tests.patience import SECONDS
+from host_tests.docs.typed import Terminal
 from tools.project import ROOT
 from tools.setup.system import BIN
 
@@ -26,54 +24,14 @@ PAGE = "docs/start/index.md"
 
 def on_page(kind, word=""):
     """-> the one block of this kind with this word."""
-    (found,) = [b.text for b in blocks.of_kind(kind) if b.page == PAGE and word in b.text]
+    (found,) = [text for text in blocks.texts(PAGE, kind) if word in text]
     return found
-
-
-class Terminal:
-    """A running command, its lines as they come."""
-
-    def __init__(self, argv, folder, environment=None):
-        self._lines = queue.Queue()
-        self._process = subprocess.Popen(
-            argv,
-            cwd=folder,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def _read(self):
-        for line in self._process.stdout:
-            self._lines.put(line.rstrip("\n"))
-
-    def wait_for(self, line):
-        """-> the lines up to `line`, which has to come."""
-        seen = []
-        while not seen or seen[-1] != line:
-            seen.append(self._lines.get(timeout=SECONDS))
-        return seen
-
-    def wait_for_end(self, word):
-        """Read on until a line ends with `word`."""
-        while not self._lines.get(timeout=SECONDS).endswith(word):
-            pass
-
-    def stop(self, number=signal.SIGINT):
-        """Ctrl-C, unless another signal is given -> the lines that nobody had read."""
-        self._process.send_signal(number)
-        self._process.wait(SECONDS)
-        self._reader.join(SECONDS)
-        return [self._lines.get() for _ in range(self._lines.qsize())]
 
 
 @pytest.fixture
 def desk(tmp_path):
     """Starts the page's commands in a folder of their own; whatever runs is ended."""
-    running = []
+    running = contextlib.ExitStack()
     port = free_port()
 
     def start(command, program=None):
@@ -89,8 +47,7 @@ def desk(tmp_path):
         environment["PATH"] = folders.replace(f":{BIN}", "")  # which is the page's to name
         found = shutil.which(words[0], path=environment["PATH"])
         argv = program + words[1:] if program else [found, *words[1:]]
-        running.append(Terminal(argv, tmp_path, environment))
-        return running[-1]
+        return running.enter_context(Terminal(argv, tmp_path, environment))
 
     (tmp_path / "broker.conf").write_text(own(on_page("conf"), "1883", f"{port} 127.0.0.1"))
     if os.geteuid() == 0:
@@ -99,9 +56,8 @@ def desk(tmp_path):
     code = own(on_page("python"), '"127.0.0.1"', f'"127.0.0.1", {port}')
     code = own(code, "PERIOD_MS = 1000", "PERIOD_MS = 100")
     (tmp_path / "first.py").write_text(own(code, "max_mqueue_len=90", "max_mqueue_len=20"))
-    yield start
-    for terminal in running:
-        terminal.stop(signal.SIGKILL)
+    with running:
+        yield start
 
 
 def own(text, old, new):

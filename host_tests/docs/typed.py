@@ -1,4 +1,4 @@
-"""A project folder in which lines of the documentation are typed as they stand there.
+"""Lines of the documentation, typed as they stand there: in a project folder, in a terminal.
 
 What they print has to be what the page shows: figures may differ, and `…` stands for
 anything.
@@ -6,6 +6,7 @@ anything.
 
 import contextlib
 import os
+import queue
 import re
 import shlex
 import shutil
@@ -100,14 +101,59 @@ class Project:
             alarm.cancel()
 
 
+class Terminal:
+    """A running command, its lines as they come; a context manager that ends it."""
+
+    def __init__(self, argv, folder, environment=None):
+        self._lines = queue.Queue()
+        self._process = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._process.stdout:
+            self._lines.put(line.rstrip("\n"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop(signal.SIGKILL)
+
+    def wait_for(self, line):
+        """-> the lines up to `line`, which has to come."""
+        seen = []
+        while not seen or seen[-1] != line:
+            seen.append(self._lines.get(timeout=SECONDS))
+        return seen
+
+    def wait_for_end(self, word):
+        """Read on until a line ends with `word`."""
+        while not self._lines.get(timeout=SECONDS).endswith(word):
+            pass
+
+    def stop(self, number=signal.SIGINT):
+        """Ctrl-C, unless another signal is given -> the lines that nobody had read."""
+        self._process.send_signal(number)
+        self._process.wait(SECONDS)
+        self._reader.join(SECONDS)
+        return [self._lines.get() for _ in range(self._lines.qsize())]
+
+
 def _entered(page, begin):
     # The line of a block, and what the page shows below it.
     found = []
-    for block in blocks.ALL:
-        if block.page == page and block.kind == "console":
-            found += re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
-        elif block.page == page and block.kind == "sh":
-            found += block.text.replace("\\\n", " ").splitlines()
+    for text in blocks.texts(page, "console"):
+        found += re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
+    for text in blocks.texts(page, "sh"):
+        found += text.replace("\\\n", " ").splitlines()
     (entry,) = (one for one in found if one.startswith(begin))
     line, _, shown = entry.partition("\n")
     return line, shown

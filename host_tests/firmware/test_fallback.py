@@ -29,15 +29,19 @@ def worn(request):
     return request.param
 
 
+@pytest.fixture
+def flash():
+    return Flash(16)
+
+
 def life(flash, is_done=False, **options):
     """The client of one life, not connected -> (dialogue, store)."""
     store = Fallback(Journal(flash), is_done)
     return Dialogue(is_connected=False, level=4, store=store, **options), store
 
 
-def test_plain_journal_that_stopped_takes_no_message_and_no_connection(worn):
+def test_plain_journal_that_stopped_takes_no_message_and_no_connection(flash, worn):
     """What a program meets that does without: nothing goes out, not even QoS 0."""
-    flash = Flash(16)
     d = Dialogue(is_connected=False, level=4, store=Journal(flash))
     d.publish(b"kept")
     flash.worn = worn
@@ -49,8 +53,7 @@ def test_plain_journal_that_stopped_takes_no_message_and_no_connection(worn):
     assert d.client.queued == 1
 
 
-def test_what_is_new_and_what_the_journal_holds_goes_out_in_its_order(worn):
-    flash = Flash(16)
+def test_what_is_new_and_what_the_journal_holds_goes_out_in_its_order(flash, worn):
     d, store = life(flash)
     d.publish(b"1")
     flash.worn = worn
@@ -71,8 +74,7 @@ def test_what_is_new_and_what_the_journal_holds_goes_out_in_its_order(worn):
     assert store.in_ram == 0
 
 
-def test_ram_has_room_for_twenty_messages_whatever_the_queue_is(worn):
-    flash = Flash(16)
+def test_ram_has_room_for_twenty_messages_whatever_the_queue_is(flash, worn):
     d, store = life(flash, max_mqueue_len=60)
     flash.worn = worn
     for _ in range(20):
@@ -85,8 +87,7 @@ def test_ram_has_room_for_twenty_messages_whatever_the_queue_is(worn):
     assert d.publish() == 21
 
 
-def test_messages_that_come_while_it_stops_are_handed_over_once(worn):
-    flash = Flash(16)
+def test_messages_that_come_while_it_stops_are_handed_over_once(flash, worn):
     d, store = life(flash)
     d.connect(False, True)
     flash.worn = worn
@@ -98,9 +99,8 @@ def test_messages_that_come_while_it_stops_are_handed_over_once(worn):
     assert [one[1] for one in d.messages] == [b"1", b"2"]
 
 
-def test_reset_finds_what_the_journal_held_and_goes_on_in_ram(worn):
+def test_reset_finds_what_the_journal_held_and_goes_on_in_ram(flash, worn):
     """The broker has it already: nothing could be written about that."""
-    flash = Flash(16)
     d, _ = life(flash)
     d.publish(b"1")
     flash.worn = worn
@@ -116,8 +116,7 @@ def test_reset_finds_what_the_journal_held_and_goes_on_in_ram(worn):
     assert [one[0] for one in again.take_publishes()] == [b"1", b"3"]
 
 
-def test_reset_that_knows_that_all_went_out_sends_it_no_more(worn):
-    flash = Flash(16)
+def test_reset_that_knows_that_all_went_out_sends_it_no_more(flash, worn):
     d, _ = life(flash)
     d.publish(b"1")
     flash.worn = worn
@@ -128,8 +127,7 @@ def test_reset_that_knows_that_all_went_out_sends_it_no_more(worn):
     assert (store.in_ram, store.bad_blocks(), store.corrupt_pages) == (1, 0, 0)
 
 
-def test_flash_that_is_well_again_takes_messages_after_a_reset():
-    flash = Flash(16)
+def test_flash_that_is_well_again_takes_messages_after_a_reset(flash):
     d, _ = life(flash)
     d.publish(b"1")
     again, store = life(flash, is_done=True)
@@ -172,8 +170,7 @@ def test_message_that_cannot_be_read_any_more_is_given_up_and_told():
     assert drops == [JOURNAL]
 
 
-def test_journal_of_another_client_is_refused_as_ever():
-    flash = Flash(16)
+def test_journal_of_another_client_is_refused_as_ever(flash):
     d = Dialogue(is_connected=False, level=4, store=Journal(flash))
     d.publish()
     with pytest.raises(MQTTError, match="is of client b'dev'"):

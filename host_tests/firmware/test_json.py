@@ -5,11 +5,11 @@ import json
 import pytest
 
 from discovery import Discovery
+from host_tests.brokers.ear import Ear
 from host_tests.firmware.test_real_node import collector, place, running  # noqa: F401
 from host_tests.patience import SECONDS
 from jsonreading import KINDS, JSONReading
-from settings import complete, problems
-from tools.boards import watch
+from settings import problems
 from tools.boards.envelope import _KINDS
 from tools.micropython import choose
 
@@ -55,12 +55,6 @@ def test_largest_json_reading_and_description_fit_the_smallest_buffer():
     assert max(sizes) <= most
 
 
-def test_discovery_without_json_is_refused():
-    wrong = {"client_id": "a", "server": "b", "discovery": "ha", "buffer_size": 768}
-    assert problems(wrong) == ['format is "binary"; discovery is for "json"']
-    assert complete({})["discovery"] == ""
-
-
 def test_discovery_tells_each_value_once_and_goes_on_where_it_failed():
     reading = JSONReading("node 7", 0x0200, 1)
     reading.add(1, 2000)
@@ -98,24 +92,16 @@ def test_discovery_tells_each_value_once_and_goes_on_where_it_failed():
 
 def test_node_with_json_publishes_objects_and_describes_them(place, collector):  # noqa: F811
     broker, _, device = place
-    found = {}
-    listener = watch.connect(f"{broker.host}:{broker.port}")
-    listener.on_message = lambda client, data, message: found.update(
-        {message.topic: json.loads(message.payload)}
-    )
-    listener.subscribe(f"ha-{device}/#", 1)
-    listener.loop_start()
+    names = ("temperature", "humidity", "free_heap")
     settings = {"format": "json", "discovery": f"ha-{device}", "buffer_size": 768}
-    with running(choose(), place, interval_ms=50, **settings) as node:
+    with Ear(broker.port) as ear, running(choose(), place, interval_ms=50, **settings) as node:
         node.wait_until(lambda: len(collector.arrivals) >= 5, SECONDS, "readings")
-        node.wait_until(lambda: len(found) == 3, SECONDS, "descriptions")
-    listener.disconnect()
-    listener.loop_stop()
+        topics = [f"ha-{device}/sensor/{device}/{name}/config" for name in names]
+        found = [json.loads(ear.next(topic)) for topic in topics]
     readings = [json.loads(one.payload) for one in collector.arrivals]
     assert [one["sequence"] for one in readings][:5] == [1, 2, 3, 4, 5]
     assert readings[0]["temperature"] == 15.1
-    for topic, about in found.items():
-        name = topic.split("/")[-2]
+    for name, about in zip(names, found):
         assert about["val_tpl"] == "{{ value_json.%s }}" % name
         assert name in readings[0]
         assert about["stat_t"] == collector.arrivals[0].topic

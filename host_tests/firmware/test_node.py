@@ -1,5 +1,7 @@
 """The node's logic under CPython: clock, client, network and files are fakes."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from host_tests.firmware.conftest import FakeMessage
@@ -8,11 +10,8 @@ from node import topic_root
 from umqtt31 import REFUSED_FILTER, MQTTError
 
 
-def test_node_before_connecting_sets_a_retained_will(bench):
+def test_node_sets_a_will_connects_subscribes_to_commands_and_says_online(bench):
     assert bench.client.calls == [("will", b"sensors/node-7/status", b"offline", True, 1)]
-
-
-def test_node_when_connected_subscribes_to_commands_and_says_online(bench):
     bench.run_ms(500)
     assert bench.calls("subscribe") == [("subscribe", b"sensors/node-7/command", 2)]
     assert (b"sensors/node-7/status", b"online", True, 1) in bench.client.published
@@ -30,11 +29,12 @@ def test_node_online_samples_on_schedule_on_every_stream(bench):
     assert bench.node.refused == 1
 
 
-def test_node_offline_goes_on_sampling_and_skips_qos_0(bench):
+def test_node_offline_goes_on_sampling_skips_qos_0_and_tells_why_once(bench):
     bench.client.can_connect = False
     bench.run_ms(5000)
     assert bench.readings(0) == []
     assert [reading["sequence"] for reading in bench.readings(1)] == [1, 2, 3, 4, 5]
+    assert len(bench.told("broker:")) == 1
 
 
 def test_node_with_full_queue_uses_up_no_sequence_number(bench):
@@ -60,20 +60,15 @@ def test_node_that_loses_only_the_broker_asks_the_link_and_reconnects(bench):
     assert online == [b"online", b"online"]
 
 
-def test_node_without_link_does_not_try_the_broker(bench):
-    bench.network.link = False
+def test_node_without_link_does_not_try_the_broker_and_says_why_once(bench):
+    bench.network.link, bench.network.why = False, "wrong password for home"
     bench.run_ms(3000)
+    assert bench.log.count(("network:", "wrong password for home")) == 1
     assert bench.calls("reconnect") == []
     assert bench.network.asked > 3
     bench.network.link = True
     bench.run_ms(1000)
     assert bench.client.is_connected
-
-
-def test_node_that_cannot_connect_tells_each_reason_once(bench):
-    bench.client.can_connect = False
-    bench.run_ms(20_000)
-    assert len(bench.told("broker:")) == 1
 
 
 def test_node_with_a_silent_sensor_publishes_the_rest(bench):
@@ -255,35 +250,20 @@ def test_node_whose_commands_the_broker_refuses_says_so_once_and_goes_on(bench):
     assert (b"sensors/node-7/status", b"online", True, 1) in bench.client.published
 
 
-class FakeNames:
-    is_ready = False
-    error = "no address of b: no answer"
-
-    def __init__(self):
-        self.asked = []
-
-    def work(self, has_network):
-        self.asked.append(has_network)
-
-
 def test_node_connects_by_name_when_the_name_server_has_answered(make_bench):
     """The port's look-up took longer than the watchdog of an RP2040: it reset for ever."""
-    names = FakeNames()
+    asked = []
+    about = {"is_ready": False, "error": "no address of b: no answer"}
+    names = SimpleNamespace(work=asked.append, **about)
     bench = make_bench({"names": names})
     bench.run_ms(3000)
     assert bench.calls("reconnect") == []
     assert bench.log.count(("broker:", "no address of b: no answer")) == 1
     assert len(bench.readings(1)) == 3
-    assert all(names.asked)
+    assert all(asked)
     names.is_ready = True
     bench.run_ms(1000)
     assert bench.client.is_connected
-    names.asked.clear()
+    asked.clear()
     bench.run_ms(3000)
-    assert not any(names.asked)  # connected: nobody asks
-
-
-def test_node_without_link_says_why_once(bench):
-    bench.network.link, bench.network.why = False, "wrong password for home"
-    bench.run_ms(3000)
-    assert bench.log.count(("network:", "wrong password for home")) == 1
+    assert not any(asked)  # connected: nobody asks

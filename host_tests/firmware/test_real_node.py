@@ -1,17 +1,17 @@
 """The firmware as it is, under real MicroPython: heap locked, and with a real broker."""
 
 import contextlib
-import subprocess
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.brokers.ear import Ear
 from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
 from settings import problems
-from tools.boards import watch
 from tools.boards.profile import load_profile
 from tools.demo.collector import Collector
 from tools.demo.desk import HEAP_BYTES, DeskNode
@@ -21,12 +21,13 @@ from tools.project import ROOT
 
 PREFIX = "firmware-"
 LEVELS = (3, 4, 5)
-MODULES = (ROOT / "lib", ROOT / "firmware", ROOT / "boards" / "desk")
+MODULES = [ROOT / folder for folder in ("lib", "firmware", "boards/desk", "host_tests/standin")]
 
 LOCKED = """
 import micropython
+from clock import Clock
 from reading import Reading
-from sensors.health import FreeHeap
+from sensors.internal import FreeHeap
 from sensors.sht3x import SHT3x
 from sensors.simulated import Simulated
 from timekeeper import Timekeeper
@@ -40,16 +41,7 @@ class I2C:
             buf[i] = self.answer[i]
 
 reading = Reading("node-7", 0x0100, 3)
-class Clock:
-    def ticks_ms(self):
-        return self.now_ms
-    def ticks_diff(self, later, earlier):
-        return later - earlier
-    def ticks_add(self, ticks, ms):
-        return ticks + ms
-
 clock = Clock()
-clock.now_ms = 0
 times = Timekeeper(clock)
 times.hear(b"1800000000", False)
 sensors = [Simulated(), SHT3x(I2C()), FreeHeap()]
@@ -175,19 +167,12 @@ def test_node_answers_each_command_of_a_burst(place):
     broker, _, device = place
     ids = {f"c{number}" for number in range(40)}
     heard, root = {}, f"{PREFIX}{device}/{device}"
-    client = watch.connect(f"{broker.host}:{broker.port}")
-    client.on_message = lambda client, data, message: heard.update(
-        [message.payload.decode().split(" ", 1)]
-    )
-    client.subscribe(f"{root}/answer", 1)
-    client.loop_start()
-    with running(choose(), place, interval_ms=60_000) as node:
+    with Ear(broker.port) as ear, running(choose(), place, interval_ms=60_000) as node:
         node.wait_for_word("connected", timeout_s=SECONDS)
         for name in ids:
-            client.publish(f"{root}/command", f"#{name} sample", qos=2)
-        node.wait_until(lambda: heard.keys() == ids, SECONDS, "answers")
-    client.disconnect()
-    client.loop_stop()
+            ear.client.publish(f"{root}/command", f"#{name} sample", qos=2)
+        while heard.keys() != ids:
+            heard.update([ear.next(f"{root}/answer").split(" ", 1)])
     assert set(heard.values()) <= {"done", "refused: too many at once"}
     assert list(heard.values()).count("done") >= 8
 
@@ -273,22 +258,12 @@ def test_node_takes_the_time_that_somebody_publishes(place, collector):
     told = int(time.time()) + 100_000_000
     with running(choose(), place, interval_ms=50, time_topic=topic) as node:
         node.wait_until(lambda: collector.statuses[place[2]] == ["online"], SECONDS, "online")
-        publish = ["mosquitto_pub", "-h", place[0].host, "-p", str(place[0].port)]
-        subprocess.run([*publish, "-t", topic, "-m", str(told)], check=True)
+        with Ear(place[0].port) as somebody:
+            somebody.say(topic, str(told), qos=1)
         node.wait_for_readings(10, timeout_s=SECONDS)
     until(lambda: collector.statuses[place[2]][-1] == "offline")
     first, *_, last = [one["time"] for one in readings_of(collector)]
     assert first < told <= last < told + 60
-
-
-def test_node_with_wrong_settings_says_so_and_stops(tmp_path):
-    node = DeskNode(choose(), tmp_path, {"client_id": "a/b", "server": "127.0.0.1"})
-    node.start()
-    assert node.wait(SECONDS) == 2
-    assert node.lines == [
-        'cannot start: settings.json: client_id is "a/b"; '
-        "allowed: 1 to 23 characters without / + # or control characters"
-    ]
 
 
 def test_node_without_broker_keeps_sampling_and_tells_why(place):
@@ -364,13 +339,20 @@ def test_node_without_its_certificate_is_refused_and_says_so(certificates, tmp_p
     assert any("wants another certificate from us" in line for line in node.lines)
 
 
-def test_node_whose_certificate_is_missing_says_which_and_stops(certificates, tmp_path):
-    files = {"tls_cert": "lost.crt", "tls_key": "node.key"}
-    with TLSMosquitto(certificates.path, "server") as broker:
-        with tls_node(certificates, tmp_path / "node", broker, **files) as node:
-            assert node.wait(SECONDS) == 2
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"client_id": "a/b"}, 'settings.json: client_id is "a/b"; '
+         "allowed: 1 to 23 characters without / + # or control characters"),
+        ({"tls_cert": "lost.crt", "tls_key": "node.key"}, "ssl: cannot read cert 'lost.crt'"),
+    ],
+)  # fmt: skip
+def test_node_that_cannot_start_says_why_and_stops(certificates, tmp_path, settings, said):
+    nobody = SimpleNamespace(port=1)
+    with tls_node(certificates, tmp_path / "node", nobody, **settings) as node:
+        assert node.wait(SECONDS) == 2
     (line,) = node.lines
-    assert line.startswith("cannot start: ssl: cannot read cert 'lost.crt'")
+    assert line.startswith(f"cannot start: {said}")
 
 
 def test_node_with_journal_and_updates_has_room_in_the_heap_of_an_esp32(place):

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -34,6 +35,14 @@ class FakeI2C:
         buf[:] = self.answer
 
 
+@pytest.fixture
+def slept(monkeypatch):
+    """The milliseconds of each sleep."""
+    found = []
+    monkeypatch.setattr(time, "sleep_ms", found.append)
+    return found
+
+
 def measured(sensor):
     values = Values()
     sensor.measure(values)
@@ -49,19 +58,17 @@ def measured(sensor):
         ("ffffac" + "ffffac", [(1, 12999), (2, 9999)]),
     ],
 )
-def test_sht3x_answer_is_converted_as_in_the_datasheet(answer, values):
+def test_sht3x_answer_is_converted_as_in_the_datasheet(slept, answer, values):
     i2c = FakeI2C(bytes.fromhex(answer))
-    slept = []
-    assert measured(SHT3x(i2c, sleep_ms=slept.append)) == values
+    assert measured(SHT3x(i2c)) == values
     assert i2c.written == [(0x44, b"\x24\x00")]
     assert slept == [16]
 
 
 @pytest.mark.parametrize("answer", ["beef93beef92", "beef92beef93"])
-def test_sht3x_with_wrong_crc_raises_oserror(answer):
-    sensor = SHT3x(FakeI2C(bytes.fromhex(answer)), sleep_ms=lambda ms: None)
+def test_sht3x_with_wrong_crc_raises_oserror(slept, answer):
     with pytest.raises(OSError, match="CRC"):
-        measured(sensor)
+        measured(SHT3x(FakeI2C(bytes.fromhex(answer))))
 
 
 def test_rp2_temperature_at_706_millivolts_is_27_degrees(monkeypatch):
@@ -140,9 +147,9 @@ def humidity_in_floats(raw):
 
 
 @pytest.mark.parametrize("raw", [0, 24000, 28000, 33000, 40000, 65535])
-def test_bme280_is_converted_as_in_the_datasheet(raw):
-    i2c, slept = BMEI2C(raw), []
-    temperature, humidity, pressure = measured(BME280(i2c, sleep_ms=slept.append))
+def test_bme280_is_converted_as_in_the_datasheet(slept, raw):
+    i2c = BMEI2C(raw)
+    temperature, humidity, pressure = measured(BME280(i2c))
     assert (temperature, pressure) == ((1, 2508), (3, 100653))
     assert humidity == (2, pytest.approx(humidity_in_floats(raw) * 100, abs=3))
     assert i2c.written == [(0xF2, 1), (0xF4, 0x25)]
@@ -173,16 +180,17 @@ class Bus:
 @pytest.mark.parametrize(
     ("raw", "value"), [(0x07D0, 12500), (0x0191, 2506), (0, 0), (0xFFF8, -50), (0xFC90, -5500)]
 )
-def test_ds18b20_is_converted_as_in_the_datasheet(raw, value):
+def test_ds18b20_is_converted_as_in_the_datasheet(monkeypatch, raw, value):
     bus = Bus({b"\x28b": raw.to_bytes(2, "little"), b"\x28a": b"\0\0", b"\x10x": b""})
-    sensor = DS18B20(bus, sleep_ms=bus.calls.append)
+    monkeypatch.setattr(time, "sleep_ms", bus.calls.append)
+    sensor = DS18B20(bus)
     assert measured(sensor) == measured(sensor) == [(1, 0), (1, value)]
     assert bus.calls == [(b"\x28a", b"\0\0\x5f"), (b"\x28b", b"\0\0\x5f")] + ["convert", 375] * 2
 
 
-def test_ds18b20_without_a_part_raises_oserror_until_there_is_one():
+def test_ds18b20_without_a_part_raises_oserror_until_there_is_one(slept):
     bus = Bus({})
-    sensor = DS18B20(bus, sleep_ms=bus.calls.append)
+    sensor = DS18B20(bus)
     with pytest.raises(OSError, match="no part answers"):
         measured(sensor)
     bus.parts[b"\x28a"] = b"\x08\0"

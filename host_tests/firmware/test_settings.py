@@ -83,6 +83,7 @@ def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
         ({"password": "x"}, "user is missing"),
         ({"commands": "signed"}, "update_key is missing; signed commands need it"),
         ({"sleep_above_ms": 60000}, 'store is "ram"; deep sleep forgets it'),
+        ({"discovery": "ha", "buffer_size": 768}, 'format is "binary"; discovery is for "json"'),
         ({"tls": "ca.pem", "tls_cert": "me.crt"}, "tls_cert and tls_key belong together"),
         ({"tls": "ca.pem", "tls_key": "me.key"}, "tls_cert and tls_key belong together"),
         ({"tls_cert": "me.crt", "tls_key": "me.key"}, "tls is missing"),
@@ -90,10 +91,7 @@ def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
         ({"ntp_server": "pool:65536"}, "ntp_server is"),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
-        (
-            {"buffer_size": 128, "prefix": "p" * 60},
-            "buffer_size is 128; these names need at least",
-        ),
+        ({"buffer_size": 128, "prefix": "p" * 60}, "buffer_size is 128; these names need at"),
         ({"user": "u" * 128, "password": "p" * 128}, "buffer_size is 256; these names need at"),
     ],
 )

@@ -7,19 +7,12 @@ import pytest
 from state import State
 
 
-def test_state_without_file_begins_with_boot_1(tmp_path):
-    state = State(str(tmp_path / "state.json"))
-    state.begin_boot()
-    assert state.boot == 1
-    assert state.interval_ms is None
-
-
 def test_state_over_resets_counts_boots_and_keeps_the_interval(tmp_path):
     path = str(tmp_path / "state.json")
-    for boot in (1, 2, 3):
+    for boot, interval_ms in ((1, None), (2, 250), (3, 250)):
         state = State(path)
         state.begin_boot()
-        assert state.boot == boot
+        assert (state.boot, state.interval_ms) == (boot, interval_ms)
         state.interval_ms = 250
         state.save()
     assert State(path).interval_ms == 250

@@ -5,14 +5,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 import urllib.request
 from collections import Counter
 from pathlib import Path
 
 from host_tests.brokers import free_port
+from host_tests.patience import until
 
-_START_S = 300
 _SUBMIT = Path(sys.executable).with_name("spark-submit")
 
 
@@ -42,24 +41,19 @@ def cluster(folder, workers=2):
     def start(name, *arguments):
         with open(folder / ("%s-%d.log" % (name, len(started))), "wb") as log:
             command = [_spark_class(), "org.apache.spark.deploy." + name, *arguments]
-            process = subprocess.Popen(
-                [str(part) for part in command],
-                cwd=folder,
-                env=environment(),
-                stdout=log,
-                stderr=log,
-            )
-        started.append(process)
+            words = [str(part) for part in command]
+            about = {"cwd": folder, "env": environment(), "stdout": log, "stderr": log}
+            started.append(subprocess.Popen(words, **about))
 
     try:
         host = ("--host", "127.0.0.1")
         start("master.Master", *host, "--port", port, "--webui-port", page)
         master = "spark://127.0.0.1:%d" % port
-        _wait(page, "Workers")
+        until(lambda: _shows(page, "workers"))
         for number in range(workers):
             size = ("--cores", 1, "--memory", "1g", "--work-dir", folder / ("work-%d" % number))
             start("worker.Worker", *host, "--webui-port", 0, *size, master)
-        _wait(page, '"aliveworkers" : %d' % workers)
+        until(lambda: _shows(page, '"aliveworkers" : %d' % workers))
         yield master
     finally:
         for process in reversed(started):
@@ -67,16 +61,10 @@ def cluster(folder, workers=2):
             process.wait(30)
 
 
-def _wait(page, text):
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            url = "http://127.0.0.1:%d/json/" % page
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                if text.lower() in answer.read().decode().lower():
-                    return
-        time.sleep(0.2)
-    raise TimeoutError("the cluster does not show %s" % text)
+def _shows(page, text):
+    with contextlib.suppress(OSError):
+        with urllib.request.urlopen("http://127.0.0.1:%d/json/" % page, timeout=5) as answer:
+            return text in answer.read().decode().lower()
 
 
 def command(master, package, *arguments, settings=()):

@@ -3,15 +3,14 @@
 import contextlib
 import subprocess
 import sys
-import time
 
 import boto3
 from botocore.exceptions import BotoCoreError
 
 from host_tests.brokers import free_port
+from host_tests.patience import until
 
 _KEYS = {"aws_access_key_id": "user", "aws_secret_access_key": "secret"}
-_START_S = 120
 
 
 @contextlib.contextmanager
@@ -24,7 +23,7 @@ def store():
     process = subprocess.Popen(command, stdout=null, stderr=null)
     client = boto3.client("s3", endpoint_url=address, region_name="us-east-1", **_KEYS)
     try:
-        _make_bucket(client)
+        until(lambda: _make_bucket(client))
         more = "?scheme=http&region=us-east-1&endpoint_override=127.0.0.1%%3A%d" % port
         yield lambda name: "s3a://user:secret@fleet/" + name + more, client
     finally:
@@ -33,11 +32,6 @@ def store():
 
 
 def _make_bucket(client):
-    deadline = time.monotonic() + _START_S
-    while True:
-        try:
-            return client.create_bucket(Bucket="fleet")
-        except BotoCoreError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
+    # -> an answer, None where there is none yet.
+    with contextlib.suppress(BotoCoreError):
+        return client.create_bucket(Bucket="fleet")

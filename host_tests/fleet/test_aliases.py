@@ -2,24 +2,21 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, rows
-from host_tests.standin import packets
+from host_tests.fleet.captures import C2S, S2C, audit, connected, rows
 
 _TOPIC, _NEXT, _ELSE = b"site/hall/one", b"site/hall/two", b"site/else"
 
 
 def _publish(talk, direction, topic, number, alias=None, after_ms=1):
-    more = packets.properties(**({"topic_alias": alias} if alias else {}))
+    more = {"topic_alias": alias} if alias else {}
     payload = b"value number %d" % number
-    talk.send(direction, packets.publish(topic, payload, 1, number, properties=more), after_ms)
-    talk.ack(1 - direction, 0x40, number)
+    talk.exchange(direction, topic, payload, number, after_ms=after_ms, **more)
 
 
 def _traffic(side, given, missing):
     """Messages and deliveries, those of one `side` by an alias that is `given` a topic at these
     numbers, the last of them in frames that are `missing`."""
-    capture = Capture()
-    publisher, subscriber = (capture.connection(name, level=5) for name in (b"pub", b"sub"))
+    capture, publisher, subscriber = connected(b"pub", b"sub", level=5)
     subscriber.subscribe(b"#")
     for number in range(1, 25):
         topic = _NEXT if number >= given[-1] else _TOPIC
@@ -34,15 +31,14 @@ def _traffic(side, given, missing):
                 del capture.frames[frames:]
         for talk, direction in ((publisher, C2S), (subscriber, S2C)):
             _publish(talk, direction, _ELSE, 100 + number)
-    subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
+    subscriber.quiet()
     return capture
 
 
 @pytest.mark.parametrize("given", [(1, 6), (6,)])
 @pytest.mark.parametrize("side", [C2S, S2C])
 def test_alias_given_in_missing_bytes_loses_nothing(side, given):
-    events = _traffic(side, given, True).events()
-    tables = audit(events)
+    tables = _traffic(side, given, True).audit()
     assert not tables["losses"].num_rows
     assert not tables["violations"].num_rows
     assert {one for (one,) in rows(tables["findings"], "finding")} == {"bytes_missing"}

@@ -21,10 +21,8 @@ def _found(capture):
 
 def _both(publisher, subscriber, packet_id, payload, set_s=0):
     """A message and its delivery; the clock is set between the two."""
-    capture = publisher.capture
-    publisher.publish(C2S, b"t", payload, 1, packet_id, after_ms=5000)
-    capture.now += set_s * 1_000_000
-    publisher.ack(S2C, 0x40, packet_id)
+    times = {"after_ms": 5000, "answer_ms": 1 + set_s * 1000}
+    publisher.exchange(C2S, b"t", payload, packet_id, **times)
     subscriber.exchange(S2C, b"t", payload, packet_id)
 
 
@@ -75,9 +73,9 @@ def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut):
     first.segment(C2S, packets.pingreq())
     if is_cut:
         del capture.frames[-1]
-    first.send(C2S, packets.disconnect())
+    first.bye()
     capture.now -= 3600_000_000
-    capture.connection(b"dev", clean=False, present=True).send(C2S, packets.disconnect())
+    capture.connection(b"dev", clean=False, present=True).bye()
     assert _found(capture)[:3] == ([], [], [])
 
 
@@ -89,22 +87,21 @@ def test_loss_long_after_the_clock_was_set_is_one():
         publisher.exchange(C2S, b"t", payload, number, after_ms=5000)
         if payload != b"b":
             subscriber.exchange(S2C, b"t", payload, number)
-    subscriber.send(C2S, b"\xc0\0", after_ms=10_000)
+    subscriber.quiet(10_000)
     assert _found(capture)[1] == [("sub", "not_delivered")]
 
 
-def _silence(capture, silent_s):
-    talk = capture.connection(b"dev", keep_alive_s=10)
+def _silence(silent_s):
+    capture, talk = connected(b"dev", keep_alive_s=10)
     for after_ms in (1, silent_s * 1000):
         talk.ping(after_ms)
-    return talk
+    return capture, talk
 
 
 @pytest.mark.parametrize(("silent_s", "broken"), [(20, 1), (30, 0)])
 def test_silence_that_a_broker_bears_for_longer_than_it_may_is_not_known(silent_s, broken):
     """31-2.2-KA"""
-    capture = Capture()
-    _silence(capture, silent_s)
+    capture, _ = _silence(silent_s)
     violations, _, _, told = _found(capture)
     assert violations == [("31-2.2-KA", "dev")] * broken
     assert len(told) == 1 - broken
@@ -112,8 +109,7 @@ def test_silence_that_a_broker_bears_for_longer_than_it_may_is_not_known(silent_
 
 def test_silence_in_which_the_broker_spoke_was_one():
     """31-2.2-KA"""
-    capture = Capture()
-    talk = _silence(capture, 1)
+    capture, talk = _silence(1)
     for _ in range(8):
         talk.publish(S2C, b"t", b"1", after_ms=10_000)
     talk.ping()
@@ -123,8 +119,7 @@ def test_silence_in_which_the_broker_spoke_was_one():
 @pytest.mark.parametrize("seen", ["client", "until_then"])
 def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen):
     """One direction only, and a capture that ends there."""
-    capture = Capture()
-    talk = _silence(capture, 3600)
+    capture, talk = _silence(3600)
     if seen == "until_then":
         del capture.frames[-1]
     else:
@@ -141,10 +136,9 @@ def test_step_forward_is_told_where_the_broker_was_not_seen_to_go_on(seen):
 
 def test_client_whom_the_broker_had_left_was_silent():
     """31-2.2-KA"""
-    capture = Capture()
-    talk = _silence(capture, 1)
+    capture, talk = _silence(1)
     talk.segment(S2C, b"", tcp.FIN | tcp.ACK, after_ms=15_000)
-    talk.send(C2S, b"\xc0\0", after_ms=60_000)
+    talk.quiet(60_000)
     talk.segment(S2C, b"", tcp.RST | tcp.ACK)
     assert _found(capture)[0] == [("31-2.2-KA", "dev")]
 

@@ -12,14 +12,7 @@ import pytest
 
 from host_tests.fleet import store
 from host_tests.fleet.captures import simulated
-from host_tests.fleet.cluster import (
-    EventLog,
-    cluster,
-    command,
-    environment,
-    executors,
-    submit,
-)
+from host_tests.fleet.cluster import EventLog, cluster, command, environment, executors, submit
 from host_tests.fleet.simulate.run import Plan
 from tools.fleet import package, schemas, tables
 

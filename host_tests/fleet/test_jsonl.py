@@ -15,13 +15,20 @@ from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
 from tools.fleet.spark import steps
 
+_ENVELOPE = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
 _HEX = '{"tst":%U,"topic":"%t","qos":%q,"retain":%r,"payloadlen":%l,"payload":"%x"}'
 
 
-def _events(path):
-    tally = Tally()
-    batches = list(jsonl.read_events(Source(str(path), path.name, "default"), tally))
+def _events(folder, data, name="a.jsonl"):
+    """-> (events, tally) of a file that holds this."""
+    path, tally = folder / name, Tally()
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    batches = list(jsonl.read_events(Source(str(path), name, "default"), tally))
     return pa.Table.from_batches(batches), tally
+
+
+def _audit(folder, data):
+    return audit(_events(folder, data)[0])
 
 
 def test_lines_of_the_real_subscriber_give_its_messages(shared_mosquitto, tmp_path):
@@ -35,9 +42,7 @@ def test_lines_of_the_real_subscriber_give_its_messages(shared_mosquitto, tmp_pa
             subprocess.run([*command, "-r", "-s"], input=payload, check=True)
         command = ["mosquitto_sub", "-p", port, "-t", topic + "/+", "-q", "2", "-W", "30"]
         done = subprocess.run([*command, "-C", "2", "-F", form], capture_output=True, check=True)
-        path = tmp_path / (name + ".jsonl")
-        path.write_bytes(done.stdout)
-        events, tally = _events(path)
+        events, tally = _events(tmp_path, done.stdout)
         assert not tally.errors
         found[name] = sorted(rows(events, "topic", "qos", "retain", "payload_bytes"))
     assert found["json"] == [(topic + "/0", 1, True, 8), (topic + "/1", 1, True, 2)]
@@ -45,7 +50,6 @@ def test_lines_of_the_real_subscriber_give_its_messages(shared_mosquitto, tmp_pa
 
 
 def test_times_in_every_spelling_are_the_same_moment(tmp_path):
-    path = tmp_path / "a.jsonl"
     times = [
         '"2026-11-21T13:46:05.446931Z+0100"',
         '"2026-11-21T12:46:05.446931+0000"',
@@ -53,8 +57,8 @@ def test_times_in_every_spelling_are_the_same_moment(tmp_path):
         '"2026-11-21T12:46:05.446931"',
         "1795265165.446931",
     ]
-    path.write_text("".join('{"tst":%s,"topic":"t","qos":0}\n' % text for text in times))
-    events, tally = _events(path)
+    lines = ['{"tst":%s,"topic":"t","qos":0}\n' % text for text in times]
+    events, tally = _events(tmp_path, "".join(lines))
     assert not tally.errors
     assert {ts.isoformat() for ts in events["ts"].to_pylist()} == {
         "2026-11-21T12:46:05.446931+00:00"
@@ -62,18 +66,13 @@ def test_times_in_every_spelling_are_the_same_moment(tmp_path):
 
 
 def test_envelope_in_hex_becomes_a_reading(tmp_path):
-    envelope = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
-    path = tmp_path / "a.jsonl"
-    line = '{"tst":1795265165,"topic":"t","qos":1,"payloadlen":%d,"payload":"%s"}\n'
-    path.write_text(line % (len(envelope), envelope.hex()))
-    events, _ = _events(path)
-    assert events["envelope"].to_pylist() == [envelope]
+    events, _ = _events(tmp_path, _message(0, _ENVELOPE))
+    assert events["envelope"].to_pylist() == [_ENVELOPE]
 
 
 def test_line_that_is_no_message_is_named_by_its_byte(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"tst":1,"topic":"t"}\nnonsense\n[]\n{"tst":"never","topic":"t"}\n')
-    events, tally = _events(path)
+    text = '{"tst":1,"topic":"t"}\nnonsense\n[]\n{"tst":"never","topic":"t"}\n'
+    events, tally = _events(tmp_path, text)
     assert events.num_rows == 1
     assert [offset for offset, _ in tally.errors] == [22, 31, 34]
 
@@ -96,9 +95,7 @@ def test_line_that_is_no_message_is_named_by_its_byte(tmp_path):
     ],
 )
 def test_hostile_line_when_read_is_named_and_the_next_one_counts(line, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(line + '\n{"tst":1,"topic":"good"}\n')
-    events, tally = _events(path)
+    events, tally = _events(tmp_path, line + '\n{"tst":1,"topic":"good"}\n')
     assert events["topic"].to_pylist() == ["good"]
     assert [offset for offset, _ in tally.errors] == [0]
 
@@ -109,20 +106,17 @@ def _message(number, payload, **more):
 
 
 def test_gzip_that_is_cut_short_gives_its_lines_and_names_the_byte(tmp_path):
-    path = tmp_path / "a.jsonl.gz"
     lines = [_message(number, b"%d" % number) for number in range(50)]
-    path.write_bytes(gzip.compress("\n".join(lines).encode())[:-12])
-    events, tally = _events(path)
+    packed = gzip.compress("\n".join(lines).encode())[:-12]
+    events, tally = _events(tmp_path, packed, "a.jsonl.gz")
     assert 0 < events.num_rows < 50
     assert any(text.startswith("gzip") for _, text in tally.errors)
 
 
 def test_packet_ids_that_come_again_in_lines_are_no_finding(tmp_path):
     """A line shows no acknowledgement, and a new subscriber begins at packet id 1."""
-    path = tmp_path / "a.jsonl"
     payloads = [b"%d" % number for number in range(10)] + [b"0"] * 5
-    path.write_text("".join(_message(at, p) + "\n" for at, p in enumerate(payloads)))
-    found = audit(_events(path)[0])
+    found = _audit(tmp_path, "".join(_message(at, p) + "\n" for at, p in enumerate(payloads)))
     assert not found["violations"].num_rows
     columns = ("messages", "unmarked", "incomplete", "in_flight_max")
     assert rows(found["sequences"], *columns) == [(15, 0, 0, 0)]
@@ -131,13 +125,9 @@ def test_packet_ids_that_come_again_in_lines_are_no_finding(tmp_path):
 @pytest.mark.parametrize("names", [("a.jsonl",), ("a-1.jsonl", "a-2.jsonl")])
 def test_reading_sent_again_with_dup_is_delivered_once(names, tmp_path):
     """As the live subscriber's spool tells it, which may begin a new file in between."""
-    envelope = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
-    lines = [_message(0, envelope) + "\n", _message(0, envelope, dup=1) + "\n"]
-    tables = []
-    for name, text in zip(names, lines if len(names) > 1 else ["".join(lines)], strict=True):
-        (tmp_path / name).write_text(text)
-        tables.append(_events(tmp_path / name)[0])
-    found = audit(pa.concat_tables(tables))
+    lines = [_message(0, _ENVELOPE) + "\n", _message(0, _ENVELOPE, dup=1) + "\n"]
+    texts = zip(names, lines if len(names) > 1 else ["".join(lines)], strict=True)
+    found = audit(pa.concat_tables([_events(tmp_path, text, name)[0] for name, text in texts]))
     columns = ("sequence", "times_delivered", "redelivered")
     assert rows(found["readings"], *columns) == [(5, 1, True)]
 
@@ -154,12 +144,9 @@ def test_reading_sent_again_with_dup_is_delivered_once(names, tmp_path):
 )
 def test_subscriber_is_who_the_file_is_named_after(names, delivered, tmp_path):
     """Two subscribers get a message once each; one who gets it twice has it twice."""
-    line = _message(0, reading(257, 1, 5, 60, 1, b"dev", (2100, 3300)), qos=2) + "\n"
-    found = []
-    for name in names:
-        data = line.encode()
-        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-        found.append(_events(tmp_path / name)[0])
+    line = _message(0, _ENVELOPE, qos=2).encode() + b"\n"
+    packed = (gzip.compress(line) if name.endswith("gz") else line for name in names)
+    found = [_events(tmp_path, *one)[0] for one in zip(packed, names, strict=True)]
     events = pa.concat_tables(found)
     assert rows(audit(events)["readings"], "times_delivered") == [(delivered,)]
     buckets = [bucket for bucket, _ in steps.events_by_client(events, 4096)]
@@ -173,17 +160,15 @@ def _reading(place, sequence, **more):
 
 def test_retained_reading_that_comes_again_is_not_delivered_twice(tmp_path):
     """The broker sends it to whoever subscribes, as often as that is."""
-    path = tmp_path / "a.jsonl"
-    path.write_text(_reading(0, 5) + _reading(1, 5, retain=1) + _reading(2, 5, retain=1))
-    found = audit(_events(path)[0])
+    text = _reading(0, 5) + _reading(1, 5, retain=1) + _reading(2, 5, retain=1)
+    found = _audit(tmp_path, text)
     assert rows(found["readings"], "times_delivered", "redelivered") == [(1, True)]
 
 
 @pytest.mark.parametrize(("retain", "lost"), [(0, [(6, 49)]), (1, [])])
 def test_retained_reading_tells_nothing_of_those_behind_it(retain, lost, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(_reading(0, 5, retain=retain) + _reading(9, 50) + _reading(10, 51))
-    losses = audit(_events(path)[0])["losses"]
+    text = _reading(0, 5, retain=retain) + _reading(9, 50) + _reading(10, 51)
+    losses = _audit(tmp_path, text)["losses"]
     assert rows(losses, "first_sequence", "last_sequence") == lost
 
 
@@ -191,12 +176,10 @@ def test_payloads_in_the_spelling_of_json_name_no_stranger(tmp_path):
     """`%J` shows `{"b": 1, "a":2}` as JSON, and not as the bytes that it was."""
     capture, publisher = connected(b"pub")
     for number, payload in enumerate((b'{"b": 1, "a":2}', b"12.50", b"30"), 1):
-        publisher.publish(0, b"t", payload, 1, number)
-        publisher.ack(1, 0x40, number)
-    path = tmp_path / "a.jsonl"
+        publisher.exchange(0, b"t", payload, number)
     line = '{"tst":1700000001,"topic":"t","qos":1,"payload":%s}\n'
-    path.write_text("".join(line % text for text in ('{"a":2,"b":1}', "12.5", "30")))
-    both = [capture.events(), _events(path)[0]]
+    text = "".join(line % text for text in ('{"a":2,"b":1}', "12.5", "30"))
+    both = [capture.events(), _events(tmp_path, text)[0]]
     found = audit(pa.concat_tables(both, promote_options="permissive"))
     assert not found["findings"].num_rows
 
@@ -205,9 +188,8 @@ def test_payloads_in_the_spelling_of_json_name_no_stranger(tmp_path):
     ("topics", "delivered"), [(("live", "archive"), 1), (("live", "live"), 2)]
 )
 def test_reading_on_two_topics_is_delivered_once_on_each(topics, delivered, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(_reading(at, 5, topic=name) for at, name in enumerate(topics)))
-    found = audit(_events(path)[0])
+    lines = [_reading(at, 5, topic=name) for at, name in enumerate(topics)]
+    found = _audit(tmp_path, "".join(lines))
     assert rows(found["readings"], "sequence", "times_delivered") == [(5, delivered)]
 
 
@@ -215,7 +197,6 @@ def test_reading_on_two_topics_is_delivered_once_on_each(topics, delivered, tmp_
     ("numbers", "lost"), [((1, 9, 10, 2, 3), []), ((1, 9, 10, 2, 4, 11), [(3, 3)])]
 )
 def test_readings_sent_newest_first_may_still_come(numbers, lost, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("".join(_reading(at, number) for at, number in enumerate(numbers)))
-    losses = audit(_events(path)[0])["losses"]
+    lines = [_reading(at, number) for at, number in enumerate(numbers)]
+    losses = _audit(tmp_path, "".join(lines))["losses"]
     assert rows(losses, "first_sequence", "last_sequence") == lost

@@ -1,14 +1,22 @@
 """Times in the wrong order: TCP's acknowledgements tell in which one packets came."""
 
 import random
-import struct
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, decode, decode_all, rows
+from host_tests.fleet.captures import (
+    C2S,
+    S2C,
+    Capture,
+    audit,
+    begun,
+    connected,
+    decode,
+    decode_all,
+    rows,
+)
+from host_tests.fleet.situations import derive
 from host_tests.standin import packets
-
-_TIME = struct.Struct("<II")
 
 
 def _packets(path):
@@ -27,25 +35,29 @@ def _conversation(capture, rng, count=60):
     return talk
 
 
-def _times(frames):
-    return [_TIME.unpack_from(one)[0] * 1_000_000 + _TIME.unpack_from(one)[1] for one in frames]
-
-
-def _stamped(frame, ts):
-    return _TIME.pack(ts // 1_000_000, ts % 1_000_000) + frame[8:]
-
-
 def _jitter(frames, rng):
     """Each frame has a time of its own, wrong by up to 20 ms: cards, and files merged."""
-    times = [ts + rng.randrange(20_000) for ts in _times(frames)]
-    return [_stamped(*one) for one in sorted(zip(frames, times, strict=True), key=lambda o: o[1])]
+    late = [(ts + rng.randrange(20_000), *rest) for ts, *rest in frames]
+    return sorted(late, key=lambda one: one[0])
 
 
 def _shuffle(frames, rng):
     """Frames get their times when they are written, in another order than they came in."""
-    late = [ts + rng.randrange(20_000) for ts in _times(frames)]
+    late = [ts + rng.randrange(20_000) for ts, *_ in frames]
     order = sorted(range(len(frames)), key=late.__getitem__)
-    return [_stamped(frames[at], ts) for at, ts in zip(order, _times(frames), strict=True)]
+    return _in_order(frames, order)
+
+
+def _in_order(frames, order):
+    # Those at these places, with the times of the first ones.
+    return [(frames[place][0], *frames[at][1:]) for place, at in enumerate(order)]
+
+
+def _changed(path, how):
+    """The same file with other frames: what `how` makes of them."""
+    header, frames = derive.read(path)
+    derive.write_frames(path, header, how(frames))
+    return path
 
 
 @pytest.mark.parametrize("how", [_jitter, _shuffle])
@@ -53,10 +65,9 @@ def _shuffle(frames, rng):
 def test_packets_whose_times_are_wrong_are_in_the_order_that_tcp_tells(how, seed, tmp_path):
     rng, capture = random.Random(seed), Capture()
     _conversation(capture, rng)
-    true = _packets(capture.write(tmp_path / "true.pcap"))
-    capture.frames[1:] = how(capture.frames[1:], rng)
     path = capture.write(tmp_path / "one.pcap")
-    assert _packets(path) == true
+    true = _packets(path)
+    assert _packets(_changed(path, lambda frames: how(frames, rng))) == true
     # Nobody is accused, and no packet is older than one that stands before it.
     tables = audit(decode(path)[0])
     assert not tables["violations"].num_rows
@@ -71,9 +82,19 @@ def test_answer_read_in_a_piece_before_that_of_its_message_is_its_answer(seed, t
     talk = capture.connection(b"dev")
     for number in range(1, 40):
         talk.exchange(C2S, b"t", b"%d" % number, number, after_ms=30)
-    capture.frames[1:] = _jitter(capture.frames[1:], random.Random(seed))
-    events, _ = decode(capture.write(tmp_path / "one.pcap"), chunk_bytes=300)
+    path, rng = capture.write(tmp_path / "one.pcap"), random.Random(seed)
+    events, _ = decode(_changed(path, lambda frames: _jitter(frames, rng)), chunk_bytes=300)
     assert set(audit(events)["messages"]["state"].to_pylist()) == {"complete"}
+
+
+def test_both_answers_at_qos_2_read_in_pieces_before_their_message_are_its(tmp_path):
+    """All that the broker sent comes first, and each frame is read by itself."""
+    capture, talk = connected(b"dev")
+    talk.exchange(C2S, b"t", b"1", 1, qos=2)
+    path, head = capture.write(tmp_path / "one.pcap"), range(len(capture.frames) - 5)
+    order = [*head, *(head.stop + place for place in (1, 3, 0, 2))]
+    events, _ = decode(_changed(path, lambda frames: _in_order(frames, order)), chunk_bytes=100)
+    assert audit(events)["messages"]["state"].to_pylist() == ["complete"]
 
 
 def _mixed(tmp_path, *numbers):
@@ -81,11 +102,8 @@ def _mixed(tmp_path, *numbers):
     capture, talk = begun()
     for number in (1, 2, 3):
         talk.exchange(C2S, b"t", b"%d" % number, number)
-    header, *frames = capture.frames
-    capture.frames = [header]
-    for step, number in enumerate(numbers):
-        capture.frames.append(_stamped(frames[number], capture.now + 1000 * step))
-    found = _packets(capture.write(tmp_path / "one.pcap"))
+    path = capture.write(tmp_path / "one.pcap")
+    found = _packets(_changed(path, lambda frames: _in_order(frames, numbers)))
     return [(kind, number) for _, kind, number in found if kind != "GAP"]
 
 
@@ -125,13 +143,12 @@ def test_directions_captured_with_two_clocks_are_two_connections_of_one_directio
     """Each in a file of its own; the second one begins while the first goes on, or behind it."""
     capture, rng = Capture(), random.Random(2)
     _conversation(capture, rng)
-    header, *frames = capture.frames
+    header, frames = derive.read(capture.write(tmp_path / "both.pcap"))
     paths = []
-    for side, port in enumerate((36, 34)):
-        mine = [one for one in frames if one[16 + port : 16 + port + 2] == b"\x07\x5b"]
-        times = [ts + int(side * late_s * 1_000_000) for ts in _times(mine)]
-        capture.frames = [header, *map(_stamped, mine, times)]
-        paths.append(capture.write(tmp_path / ("%d.pcap" % side)))
+    for side, some in enumerate((derive.only_from_clients, derive.only_from_the_broker)):
+        late = [(ts + int(side * late_s * 1_000_000), *rest) for ts, *rest in some(frames)[0]]
+        paths.append(tmp_path / ("%d.pcap" % side))
+        derive.write_frames(paths[-1], header, late)
     tables = audit(decode_all(paths)[0])
     assert not tables["violations"].num_rows
     assert rows(tables["findings"], "finding").count(("one_direction",)) == 2

@@ -19,14 +19,14 @@ _PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
 
 def _connect(capture, direction, takes, present=False, name=b"c1"):
     """A connection at level 5 on which the receiver of `direction` takes so many."""
-    kept, said = {"session_expiry": 1000}, {"receive_maximum": takes}
-    of_client = packets.properties(**(kept | said if direction == S2C else kept))
-    of_server = packets.properties(**(said if direction == C2S else {}))
-    talk = capture.middle(name, level=5).open()
-    flags = 0 if present else packets.CLEAN
-    talk.send(C2S, packets.connect(name, flags, level=5, properties=of_client))
-    talk.send(S2C, packets.connack(0, present, of_server))
-    return talk
+    limit, kept = {"receive_maximum": takes}, {"session_expiry": 1000}
+    said = (kept, limit) if direction == C2S else (kept | limit, {})
+    return capture.connection(name, 5, clean=not present, present=present, said=said)
+
+
+def _begun(direction, takes):
+    capture = Capture()
+    return capture, _connect(capture, direction, takes)
 
 
 def _breaches(capture):
@@ -42,8 +42,7 @@ def _publish(talk, direction, *ids, qos=1):
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
 def test_publish_beyond_the_receive_maximum_is_a_breach_of_its_sender(direction):
-    capture = Capture()
-    talk = _connect(capture, direction, 2)
+    capture, talk = _begun(direction, 2)
     _publish(talk, direction, 1, 2, 3)
     talk.ack(1 - direction, _PUBACK, 1, after_ms=500)
     _publish(talk, direction, 4)
@@ -54,8 +53,7 @@ def test_publish_beyond_the_receive_maximum_is_a_breach_of_its_sender(direction)
 @pytest.mark.parametrize("direction", [C2S, S2C])
 def test_answers_give_back_what_a_publish_took(direction):
     """PUBACK, PUBCOMP, and a PUBREC that refuses; PUBREC and PUBREL alone do not."""
-    capture = Capture()
-    talk = _connect(capture, direction, 2)
+    capture, talk = _begun(direction, 2)
     _publish(talk, direction, 1)
     _publish(talk, direction, 2, qos=2)
     talk.ack(1 - direction, _PUBACK, 1, after_ms=500)
@@ -69,8 +67,7 @@ def test_answers_give_back_what_a_publish_took(direction):
 
 
 def test_qos_2_counts_until_pubcomp():
-    capture = Capture()
-    talk = _connect(capture, S2C, 1)
+    capture, talk = _begun(S2C, 1)
     _publish(talk, S2C, 1, qos=2)
     talk.ack(C2S, _PUBREC, 1)
     talk.ack(S2C, _PUBREL, 1)
@@ -79,16 +76,14 @@ def test_qos_2_counts_until_pubcomp():
 
 
 def test_answer_recorded_shortly_behind_may_have_come_before():
-    capture = Capture()
-    talk = _connect(capture, S2C, 1)
+    capture, talk = _begun(S2C, 1)
     _publish(talk, S2C, 1, 2)
     talk.ack(C2S, _PUBACK, 1, after_ms=50)
     assert _breaches(capture) == []
 
 
 def test_each_connection_begins_with_the_whole_of_it():
-    capture = Capture()
-    talk = _connect(capture, S2C, 2)
+    capture, talk = _begun(S2C, 2)
     _publish(talk, S2C, 1, 2)
     talk.reset()
     talk = _connect(capture, S2C, 2, present=True)
@@ -100,8 +95,7 @@ def test_each_connection_begins_with_the_whole_of_it():
 
 
 def test_nothing_is_said_behind_missing_bytes():
-    capture = Capture()
-    talk = _connect(capture, S2C, 1)
+    capture, talk = _begun(S2C, 1)
     _publish(talk, S2C, 1)
     frames = len(capture.frames)
     talk.ack(C2S, _PUBACK, 1, after_ms=500)
@@ -141,8 +135,7 @@ def test_message_that_cannot_come_is_explained_by_a_full_window(takes):
 @pytest.mark.parametrize("direction", [C2S, S2C])
 def test_of_what_has_one_time_its_order_tells_how_much_was_under_way(direction):
     """Where frames have wrong times, several get the same one."""
-    capture = Capture()
-    talk = _connect(capture, direction, 1)
+    capture, talk = _begun(direction, 1)
     for number in (1, 2):
         talk.publish(direction, b"t", b"1", 1, number, after_ms=0)
         talk.ack(1 - direction, _PUBACK, number, after_ms=0)

@@ -4,7 +4,6 @@ import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, rows
 from host_tests.fleet.simulate.envelope import reading
-from host_tests.standin import packets
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.routes import routes
 
@@ -18,8 +17,7 @@ def test_plain_message_tells_how_long_it_was_under_way():
     for number in range(3):
         pub.publish(C2S, b"t", b"%d of 3" % number, after_ms=1000)
         sub.publish(S2C, b"t", b"%d of 3" % number, after_ms=20 + number)
-    events = capture.events()
-    found = judge(events)
+    found = judge(capture.events())
     told = routes(found["messages"], found["subscriptions"])["latency"]
     assert rows(told, "device", "latency_ms") == [("pub", 20), ("pub", 21), ("pub", 22)]
 
@@ -38,7 +36,7 @@ def _played(capture, lost, twice, repeats, pause_ms):
         for _ in range((number != lost) + (number == twice)):
             got += 1
             sub.exchange(S2C, b"t", value, got)
-    sub.send(C2S, packets.pingreq(), after_ms=6000)
+    sub.quiet(6000)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +80,7 @@ def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, 
         pub.exchange(C2S, b"t", value.lower().encode(), number, after_ms=1000)
         if number != lost:
             sub.exchange(S2C, b"t", value.lower().encode(), number, after_ms=1000)
-    sub.send(C2S, packets.pingreq(), after_ms=6000)
+    sub.quiet(6000)
     tables = capture.audit()
     ((sure, why),) = rows(tables["losses"], "sure", "evidence")
     assert sure == "proved"
@@ -109,17 +107,17 @@ def test_copies_at_qos_2_may_be_of_filters_from_before_the_capture(
         sub.subscribe(b"#", 2)
     else:
         sub = capture.middle(b"sub")
-        sub.send(C2S, packets.pingreq())
+        sub.quiet(1)
     capture.now += 10_000_000
     got = 0
     for number in range(1, 6):
         payload = b"number %d of five" % number
         if is_reading:
             payload = reading(257, 1, number, number, 1, b"dev", (2100, 3300))
-        _flow(pub, C2S, payload, number)
+        pub.exchange(C2S, b"t", payload, number, qos=2)
         for _ in range(1 + (number in twice)):
             got += 1
-            _flow(sub, S2C, payload, got)
+            sub.exchange(S2C, b"t", payload, got, qos=2)
     tables = capture.audit()
     found = rows(tables["violations"], "requirement", "sure")
     sure = "proved" if is_reading else "likely"
@@ -129,19 +127,13 @@ def test_copies_at_qos_2_may_be_of_filters_from_before_the_capture(
     assert unexplained == [("unexplained_copy", left)] * (left > 0)
 
 
-def _flow(talk, side, payload, packet_id):
-    talk.publish(side, b"t", payload, 2, packet_id)
-    for sender, first in ((1 - side, 0x50), (side, 0x62), (1 - side, 0x70)):
-        talk.ack(sender, first, packet_id)
-
-
 def test_what_comes_twice_at_qos_2_where_the_capture_begins_is_not_called_allowed():
     """It may have been published before, and once more: nobody knows."""
     capture = Capture()
     pub, sub = capture.middle(b"pub"), capture.middle(b"sub")
     payload = reading(257, 1, 7, 7, 1, b"dev", (2100, 3300))
     for talk, side, packet_id in ((pub, C2S, 1), (sub, S2C, 1), (sub, S2C, 2)):
-        _flow(talk, side, payload, packet_id)
+        talk.exchange(side, b"t", payload, packet_id, qos=2)
     tables = capture.audit()
     assert not tables["violations"].num_rows
     found = rows(tables["findings"], "finding", "sure")

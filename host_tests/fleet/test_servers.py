@@ -16,10 +16,9 @@ def _found(capture):
 
 def _visit(capture, server, present):
     talk = capture.connection(b"gate", clean=False, present=present, server=server)
-    talk.publish(C2S, b"t", b"1", 1, 1)
-    talk.ack(1, 0x40, 1)
+    talk.exchange(C2S, b"t", b"1", 1)
     talk.publish(C2S, b"t", b"2", 1, 2)
-    talk.send(C2S, b"\xc0\0", after_ms=6000)
+    talk.quiet(6000)
     return talk
 
 
@@ -36,8 +35,7 @@ def test_server_that_a_client_falls_back_to_need_not_know_its_session():
 def test_session_goes_on_through_another_address_of_the_same_server():
     capture = Capture()
     for server, present in ((_ONE, False), (_OTHER, True)):
-        talk = capture.connection(b"gate", clean=False, present=present, server=server)
-        talk.send(C2S, packets.disconnect())
+        capture.connection(b"gate", clean=False, present=present, server=server).bye()
     findings, violations, tables = _found(capture)
     assert (findings, violations) == ([], [])
     assert tables["connections"]["session"].to_pylist() == [0, 0]
@@ -130,10 +128,8 @@ def test_what_is_lost_behind_a_bridge_is_lost_by_it():
 def test_another_address_may_be_another_broker(is_one_broker):
     """What comes through tells that it is not."""
     capture = Capture()
-    device, subscriber = (
-        capture.connection(b"dev", server=_OTHER),
-        _subscriber(capture, b"s", _ONE),
-    )
+    device = capture.connection(b"dev", server=_OTHER)
+    subscriber = _subscriber(capture, b"s", _ONE)
     for number in range(1, 6):
         device.exchange(C2S, b"t", b"%d of 5" % number, number, after_ms=1500)
         if is_one_broker and number != 3:

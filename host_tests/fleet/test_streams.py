@@ -39,9 +39,8 @@ def _packets(rng, count=30):
 def _segments(rng, data, most):
     cuts, pos = [], 0
     while pos < len(data):
-        size = min(rng.randint(1, most), len(data) - pos)
-        cuts.append((pos, data[pos : pos + size]))
-        pos += size
+        cuts.append((pos, data[pos : pos + rng.randint(1, most)]))
+        pos += len(cuts[-1][1])
     return cuts
 
 
@@ -105,11 +104,9 @@ def test_stream_after_a_gap_goes_on_at_the_next_packet():
     """The tail of a cut packet and a whole packet share a segment."""
     capture, talk = connected()
     first = packets.publish(b"one", b"x" * 300)
-    second = packets.publish(b"two", b"y" * 50, 1, 5)
-    start = talk.wire.seq[C2S]
     talk.segment(C2S, first[:100])
-    talk.segment(C2S, first[150:] + second, seq=start + 150)
-    talk.wire.seq[C2S] = start + len(first) + len(second)
+    talk.wire.seq[C2S] += 50
+    talk.segment(C2S, first[150:] + packets.publish(b"two", b"y" * 50, 1, 5))
     talk.publish(C2S, b"three", b"z", 1, 6)
     events = capture.events()
     assert [t for t in events["topic"].to_pylist() if t] == ["two", "three"]
@@ -156,11 +153,9 @@ def test_bytes_that_were_cut_off_at_the_end_of_a_stream_are_missing():
 def test_what_waits_at_the_end_is_of_the_file_that_its_connection_was_seen_in_last(tmp_path):
     paths = []
     for name in ("a", "b"):
-        capture = Capture()
-        talk = capture.connection(name.encode())
-        start = talk.wire.seq[C2S]
-        packet = packets.publish(name.encode(), b"x" * 20)
-        talk.segment(C2S, packet, seq=start + 30)  # behind 30 bytes that never come
+        capture, talk = connected(name.encode())
+        talk.wire.seq[C2S] += 30  # bytes that never come
+        talk.publish(C2S, name.encode(), b"x" * 20)
         paths.append(capture.write(tmp_path / (name + ".pcap")))
     events, _ = decode_all(paths)
     found = rows(events, "packet_type", "client_id", "capture")
@@ -184,8 +179,7 @@ def test_port_used_again_is_a_new_connection(isn):
     two = capture.middle(b"first", port=45_000, isn=isn)
     two.segment(C2S, b"", tcp.SYN)
     two.send(C2S, packets.connect(b"second", level=4))
-    events = capture.events()
-    names = dict(rows(events, "connection", "client_id"))
+    names = dict(rows(capture.events(), "connection", "client_id"))
     assert sorted(names.values()) == ["first", "second"]
 
 

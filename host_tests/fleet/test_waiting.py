@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, routed, rows
+from host_tests.fleet.captures import C2S, S2C, connected, lost_of, routed, rows
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -16,10 +16,9 @@ def _losses(capture, broken=()):
     return rows(tables["losses"], "kind", "sure")
 
 
-def _exchange(talk, direction, payload, packet_id, after_ms=1, properties=None):
-    none = packets.no_properties(talk.level) if properties is None else properties
-    talk.send(direction, packets.publish(b"t", payload, 1, packet_id, properties=none), after_ms)
-    talk.ack(1 - direction, _PUBACK, packet_id, after_ms=after_ms)
+def _exchange(talk, direction, payload, packet_id, after_ms=1, **more):
+    times = {"after_ms": after_ms, "answer_ms": after_ms}
+    talk.exchange(direction, b"t", payload, packet_id, **times, **more)
 
 
 def _pass(publisher, subscriber, payload, packet_id, after_ms=1):
@@ -27,79 +26,84 @@ def _pass(publisher, subscriber, payload, packet_id, after_ms=1):
     _exchange(subscriber, S2C, payload, packet_id)
 
 
-def _returned(capture, waiting):
-    """A kept session, and what was published while its client was away."""
-    publisher = capture.connection(b"pub", keep_alive_s=600)
+def _take(subscriber, values, but=(), after_ms=150):
+    for number, value in enumerate(values, 1):
+        if number not in but:
+            _exchange(subscriber, S2C, value, number, after_ms)
+
+
+def _subscribed(**more):
+    """A publisher, and a session that is kept, whose client is away."""
+    capture, publisher = connected(b"pub", **more)
     before = capture.connection(b"sub", clean=False)
     before.subscribe(b"#", 1)
-    _pass(publisher, before, b"0", 1)
-    before.send(C2S, packets.disconnect())
+    before.bye()
+    return capture, publisher
+
+
+def _back(capture):
+    return capture.connection(b"sub", clean=False, present=True)
+
+
+def _returned(values, pause_ms=1):
+    """Of a session that is kept the client, and what was published while it was away."""
+    capture, publisher = _subscribed(keep_alive_s=600)
     capture.now += 60_000_000
-    for number in range(1, waiting + 1):
-        _exchange(publisher, C2S, b"%d" % number, number + 1)
+    for number, value in enumerate(values, 1):
+        _exchange(publisher, C2S, value, number, pause_ms)
     capture.now += 60_000_000
-    return publisher, capture.connection(b"sub", clean=False, present=True)
+    return capture, publisher, _back(capture)
+
+
+_NUMBERED = [b"%d" % number for number in range(1, 61)]
 
 
 @pytest.mark.parametrize("ends", ["capture", "session"])
 def test_what_waits_when_the_capture_or_the_session_ends_is_not_called_lost(ends):
-    capture = Capture()
-    _, subscriber = _returned(capture, 60)
-    for number in range(1, 41):
-        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    capture, _, subscriber = _returned(_NUMBERED)
+    _take(subscriber, _NUMBERED[:40])
     if ends == "session":
-        subscriber.send(C2S, packets.disconnect())
-        capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
+        subscriber.bye()
+        capture.connection(b"sub").quiet(20_000)
     assert set(_losses(capture)) == {("unexplained", "not_knowable")}
 
 
 def test_what_did_not_come_when_the_queue_was_empty_is_lost():
     """Ten quiet seconds: nothing else waits."""
-    capture = Capture()
-    _, subscriber = _returned(capture, 60)
-    for number in range(1, 41):
-        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    capture, _, subscriber = _returned(_NUMBERED)
+    _take(subscriber, _NUMBERED[:40])
     subscriber.ping(10_000)
     assert _losses(capture) == [("not_delivered", "likely")] * 20
 
 
 def test_what_overtakes_a_queue_does_not_show_what_was_passed_over():
     """As Mosquitto does it: what is published while there is room is sent at once."""
-    capture = Capture()
-    publisher, subscriber = _returned(capture, 60)
-    for number in range(1, 41):
-        _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
-        if number == 30:
-            _pass(publisher, subscriber, b"at once", 99)
+    capture, publisher, subscriber = _returned(_NUMBERED)
+    _take(subscriber, _NUMBERED[:30])
+    _pass(publisher, subscriber, b"at once", 99)
+    _take(subscriber, _NUMBERED[:40], but=range(1, 31))
     assert set(_losses(capture, ["MQTT-4.6.0-5"])) == {("unexplained", "not_knowable")}
 
 
 def test_what_came_before_and_was_never_answered_did_not_come_behind_what_is_missing():
     """The publisher is gone, and its first message without the broker's answer."""
     capture, publisher, subscriber = routed(1)
-    for number in (1, 2):
-        publisher.publish(C2S, b"t", b"%d" % number, 1, number)
-        if number == 2:
-            publisher.ack(S2C, _PUBACK, number)
-        if number == 1:
-            _exchange(subscriber, S2C, b"%d" % number, number)
+    publisher.publish(C2S, b"t", b"1", 1, 1)
+    _exchange(subscriber, S2C, b"1", 1)
+    _exchange(publisher, C2S, b"2", 2)
     publisher.reset()
-    subscriber.send(C2S, packets.pingreq(), after_ms=6000)
+    subscriber.quiet(6000)
     assert _losses(capture) == [("not_delivered", "likely")]
 
 
 def test_what_overtakes_a_queue_is_not_behind_what_waits_in_it():
     """Again and again, on a topic of its own or not: what waits was published between."""
-    capture = Capture()
-    publisher, subscriber = _returned(capture, 40)
-    number = 50
+    capture, publisher, subscriber = _returned(_NUMBERED[:40])
     for place in range(1, 31):
         _exchange(subscriber, S2C, b"%d" % place, place, after_ms=150)
         if place % 5 == 0:
-            for payload in (b"waits %d", b"at once %d"):
-                number += 1
-                _exchange(publisher, C2S, payload % place, number)
-            _exchange(subscriber, S2C, b"at once %d" % place, number)
+            _exchange(publisher, C2S, b"waits %d" % place, 50 + place)
+            _pass(publisher, subscriber, b"at once %d" % place, 51 + place)
     losses = _losses(capture, ["MQTT-4.6.0-5"])
     assert set(losses) == {("unexplained", "not_knowable")}
 
@@ -109,42 +113,25 @@ def _plain(seed, count):
     return [b"%d" % rng.choice((30, 31, 32)) for _ in range(count)]
 
 
-def _waiting(capture, values):
-    """As `_returned`, of these values."""
-    publisher = capture.connection(b"pub")
-    before = capture.connection(b"sub", clean=False)
-    before.subscribe(b"#", 1)
-    before.send(C2S, packets.disconnect())
-    for number, value in enumerate(values, 1):
-        _exchange(publisher, C2S, value, number, after_ms=400)
-    capture.now += 60_000_000
-    return publisher, capture.connection(b"sub", clean=False, present=True)
-
-
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("stays", [True, False])
 def test_what_came_of_a_queue_of_plain_values_is_its_beginning(seed, stays):
     """The client still takes them when the capture ends, or hangs behind the last ones."""
-    capture = Capture()
     values = _plain(seed, 60)
-    _, subscriber = _waiting(capture, values)
-    for number, value in enumerate(values[:25], 1):
-        _exchange(subscriber, S2C, value, number, after_ms=150)
+    capture, _, subscriber = _returned(values, 400)
+    _take(subscriber, values[:25])
     if not stays:
         for number in (26, 27):
             subscriber.publish(S2C, b"t", values[number - 1], 1, number)
         capture.now += 20_000_000
-        capture.connection(b"sub").send(C2S, packets.pingreq(), after_ms=20_000)
+        capture.connection(b"sub").quiet(20_000)
     assert set(_losses(capture)) <= {("unexplained", "not_knowable")}
 
 
 def test_a_plain_value_of_a_queue_that_was_passed_over_is_lost_in_its_place():
-    capture = Capture()
     values = [b"%d" % number for number in (1, 2, 3, 4) * 5 + (5, 1, 2, 3, 4) + (1, 2, 3, 4) * 9]
-    _, subscriber = _waiting(capture, values)
-    for number, value in enumerate(values[:40], 1):
-        if number != 23:
-            _exchange(subscriber, S2C, value, number, after_ms=150)
+    capture, _, subscriber = _returned(values, 400)
+    _take(subscriber, values[:40], but=[23])
     losses = lost_of(capture.audit(), "sure")
     assert [number for sure, number in losses if sure != "not_knowable"] == [23]
 
@@ -158,35 +145,32 @@ def test_plain_value_lost_from_a_lively_stream_is_found_in_its_place(seed):
         _exchange(publisher, C2S, value, number, after_ms=100)
         if number != 22:
             _exchange(subscriber, S2C, value, number, after_ms=100)
-    subscriber.send(C2S, packets.pingreq(), after_ms=700)
+    subscriber.quiet(700)
     assert _losses(capture) == [("not_delivered", "proved")]
 
 
-@pytest.mark.parametrize("is_old_first", [True, False])
-def test_of_equal_values_the_one_that_was_too_old_did_not_come(is_old_first):
+@pytest.mark.parametrize("expiries", [(3, None), (None, 3)])
+def test_of_equal_values_the_one_that_was_too_old_did_not_come(expiries):
     """The subscriber was away for a minute, and one of them was good for three seconds."""
-    capture, publisher = connected(b"pub", level=5)
-    before = capture.connection(b"sub", clean=False)
-    before.subscribe(b"#", 1)
-    before.send(C2S, packets.disconnect())
-    old, valid = (packets.properties(message_expiry=3), packets.no_properties(5))
-    for number, expiry in enumerate((old, valid) if is_old_first else (valid, old), 1):
-        _exchange(publisher, C2S, b"30", number, properties=expiry)
+    capture, publisher = _subscribed(level=5)
+    for number, expiry_s in enumerate(expiries, 1):
+        _exchange(publisher, C2S, b"30", number, **_expiry(expiry_s))
     capture.now += 60_000_000
-    subscriber = capture.connection(b"sub", clean=False, present=True)
+    subscriber = _back(capture)
     _exchange(subscriber, S2C, b"30", 1)
     for number in (3, 4):
         _pass(publisher, subscriber, b"%d" % number, number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert _losses(capture) == []
 
 
+def _expiry(seconds):
+    return {"message_expiry": seconds} if seconds else {}
+
+
 def test_what_was_passed_over_is_lost_however_busy_the_subscriber_is():
-    capture = Capture()
-    _, subscriber = _returned(capture, 60)
-    for number in range(1, 41):
-        if number != 20:
-            _exchange(subscriber, S2C, b"%d" % number, number, after_ms=150)
+    capture, _, subscriber = _returned(_NUMBERED)
+    _take(subscriber, _NUMBERED[:40], but=[20])
     found = _losses(capture)
     # While it was away it may have been connected where nothing was captured.
     assert found.count(("not_delivered", "likely")) == 1
@@ -207,16 +191,15 @@ def test_a_busy_subscriber_that_gets_all_at_once_has_nothing_waiting():
 
 def test_later_session_proves_nothing_of_what_the_one_before_did_not_get():
     capture, publisher = connected(b"pub")
-    for session in range(2):
+    for ids in ((1, 2), (3, 4)):
         subscriber = capture.connection(b"sub")
         subscriber.subscribe(b"#", 1)
-        for number in range(2):
-            packet_id = 1 + 2 * session + number
+        for packet_id in ids:
             _exchange(publisher, C2S, b"%d" % packet_id, packet_id)
             if packet_id != 2:
                 _exchange(subscriber, S2C, b"%d" % packet_id, packet_id)
-        subscriber.send(C2S, packets.pingreq(), after_ms=6000)
-        subscriber.send(C2S, packets.disconnect())
+        subscriber.quiet(6000)
+        subscriber.bye()
     assert _losses(capture) == [("not_delivered", "likely")]
 
 
@@ -231,10 +214,10 @@ def test_what_came_last_before_a_connection_broke_may_have_come_by_another(break
         if number == 2 and breaks:
             subscriber.reset()
             capture.now += 10_000_000
-            subscriber = capture.connection(b"sub", clean=False, present=True)
+            subscriber = _back(capture)
         if number != 2:
             _exchange(subscriber, S2C, b"%d" % number, number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=6000)
+    subscriber.quiet(6000)
     assert _losses(capture) == [("not_delivered", sure)]
 
 
@@ -250,7 +233,7 @@ def test_equal_values_from_just_before_a_subscription_are_none_that_it_gets():
         _exchange(publisher, C2S, value, number)
     for number in (2, 0, 1):  # as a broker does that sends by several queues
         _exchange(subscriber, S2C, values[number], 1 + number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert _losses(capture, ["MQTT-4.6.0-5"]) == []
 
 
@@ -261,10 +244,10 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
     subscriber = capture.connection(b"sub", clean=False)
     subscriber.subscribe(b"#", 1)
     _pass(publisher, subscriber, b"1", 1)
-    subscriber.send(C2S, packets.disconnect())
+    subscriber.bye()
     _exchange(publisher, C2S, b"2", 2, after_ms=10_000)
     capture.now += 20_000_000
-    subscriber = capture.connection(b"sub", clean=False, present=True)
+    subscriber = _back(capture)
     if not is_seen:
         _exchange(subscriber, S2C, b"2", 2)
         del capture.frames[-2]  # and its answer is there
@@ -280,63 +263,40 @@ def test_message_of_qos_2_may_expire_before_it_is_released(expiry_s, lost):
     subscriber = capture.connection(b"sub")
     subscriber.subscribe(b"#")
     for number in (1, 2, 3):
-        age = packets.properties(message_expiry=expiry_s)
-        packet = packets.publish(b"t", b"%d" % number, 2, number, properties=age)
-        publisher.send(C2S, packet)
+        publisher.publish(C2S, b"t", b"%d" % number, 2, number, message_expiry=expiry_s)
         publisher.ack(S2C, 0x50, number)
-        if number == 2:
-            capture.now += 5_000_000
-        publisher.ack(C2S, 0x62, number)
+        publisher.ack(C2S, 0x62, number, after_ms=5000 if number == 2 else 1)
         publisher.ack(S2C, 0x70, number)
         if number != 2:
-            subscriber.publish(S2C, b"t", b"%d" % number, 2, number)
-            for side, first in ((C2S, 0x50), (S2C, 0x62), (C2S, 0x70)):
-                subscriber.ack(side, first, number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+            subscriber.exchange(S2C, b"t", b"%d" % number, number, qos=2)
+    subscriber.quiet()
     assert _losses(capture) == lost
 
 
 @pytest.mark.parametrize(("asks", "lost"), [(False, 0), (True, 1)])
 def test_what_was_kept_for_a_session_may_come_with_retain(asks, lost):
     """Some brokers leave the flag on; from the store it comes behind a SUBSCRIBE alone."""
-    capture, publisher = connected(b"pub", keep_alive_s=600)
-    subscriber = capture.connection(b"sub", clean=False)
-    subscriber.subscribe(b"#", 1)
-    subscriber.send(C2S, packets.disconnect())
-    kept = packets.publish(b"t", b"1", 1, 1, retain=1)
-    publisher.send(C2S, kept, after_ms=10_000)
-    publisher.ack(S2C, _PUBACK, 1)
-    subscriber = capture.connection(b"sub", clean=False, present=True)
+    capture, publisher = _subscribed(keep_alive_s=600)
+    publisher.exchange(C2S, b"t", b"1", 1, retain=1, after_ms=10_000)
+    subscriber = _back(capture)
     if asks:
         subscriber.subscribe(b"#", 1, packet_id=2)
-    subscriber.send(S2C, kept)
-    subscriber.ack(C2S, _PUBACK, 1)
+    subscriber.exchange(S2C, b"t", b"1", 1, retain=1)
     _pass(publisher, subscriber, b"2", 2)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert len(_losses(capture)) == lost
-
-
-def _published(capture, expires):
-    publisher = capture.connection(b"pub", level=5)
-    subscriber = capture.connection(b"sub", level=5)
-    none = packets.no_properties(5)
-    subscriber.send(C2S, packets.subscribe(1, (b"#", 1), properties=none))
-    subscriber.send(S2C, packets.suback(1, 1, properties=none))
-    for number in range(1, 31):
-        expiry = packets.properties(message_expiry=2) if number in expires else none
-        _exchange(publisher, C2S, b"%d" % number, number, properties=expiry)
-    return subscriber
 
 
 @pytest.mark.parametrize(("pause_ms", "sure"), [(200, "not_knowable"), (10, "proved")])
 def test_message_may_expire_while_a_slow_subscriber_takes_those_before_it(pause_ms, sure):
     """Where the next one came in time, so would it."""
-    capture = Capture()
-    subscriber = _published(capture, (25,))
+    capture, publisher, subscriber = connected(b"pub", b"sub", level=5)
+    subscriber.subscribe(b"#", 1)
     for number in range(1, 31):
-        if number != 25:
-            _exchange(subscriber, S2C, b"%d" % number, number, after_ms=pause_ms)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+        more = _expiry(2 if number == 25 else None)
+        _exchange(publisher, C2S, b"%d" % number, number, **more)
+    _take(subscriber, _NUMBERED[:30], [25], pause_ms)
+    subscriber.quiet()
     kind = "not_delivered" if sure == "proved" else "unexplained"
     assert _losses(capture) == [(kind, sure)]
 
@@ -396,18 +356,13 @@ def test_equal_values_are_told_apart_by_qos_behind_a_subscription_at_another_one
     for change, qos in enumerate((2, 0, 1)):
         subscriber.subscribe(b"t", qos, packet_id=100 + change)
         publisher.exchange(C2S, b"t", b"32", 100 + change, qos=2)
-        subscriber.publish(S2C, b"t", b"32", qos, 100 + change if qos else None)
-        if qos:
-            subscriber.ack(C2S, 0x40 if qos == 1 else 0x50, 100 + change)
-        if qos == 2:
-            subscriber.ack(S2C, 0x62, 100 + change)
-            subscriber.ack(C2S, 0x70, 100 + change)
+        subscriber.exchange(S2C, b"t", b"32", 100 + change, qos=qos)
     for number in range(1, 25):
         if number % 3 == 0:
             publisher.publish(C2S, b"t", value)
         else:
             _pass(publisher, subscriber, value, number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert _losses(capture) == []
 
 
@@ -419,7 +374,7 @@ def test_message_released_behind_a_later_one_waits_behind_it():
     _exchange(publisher, C2S, b"3", 3)
     subscriber.publish(S2C, b"t", b"3", 1, 2)
     publisher.release(C2S, 2)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert _losses(capture) == [("unexplained", "not_knowable")]
 
 
@@ -438,7 +393,7 @@ def test_equal_values_released_behind_later_ones_are_all_there():
     for number, value in ((6, b"30"), (7, b"31")):
         publisher.release(C2S, number)
         _exchange(subscriber, S2C, value, number)
-    subscriber.send(C2S, packets.pingreq(), after_ms=10_000)
+    subscriber.quiet()
     assert lost_of(capture.audit()) == [(3,)]
 
 
@@ -459,10 +414,7 @@ def test_copies_for_overlapping_subscriptions_have_no_order_among_them():
     """RabbitMQ has a queue for each QoS of a client, and each keeps the order."""
     capture, publisher, subscriber = routed(0)
     subscriber.subscribe(b"+", 1, packet_id=2)
-    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
-        publisher.publish(C2S, b"t", payload)
-    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
-        subscriber.publish(S2C, b"t", payload)
-    for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
-        subscriber.publish(S2C, b"t", payload)
+    for talk, side in ((publisher, C2S), (subscriber, S2C), (subscriber, S2C)):
+        for payload in (b"message 1", b"message 2", b"30", b"31", b"30"):
+            talk.publish(side, b"t", payload)
     assert _losses(capture) == []

@@ -75,10 +75,6 @@ def _send(capture, talk, rng, streams, most=4000):
     return capture
 
 
-def _open(talk):
-    talk.open()
-
-
 def _rows(events):
     found = [row for row in rows(events, *_COLUMNS) if not row[1].startswith("TCP")]
     return sorted(found, key=lambda row: row[0])
@@ -95,11 +91,9 @@ def test_websocket_when_framed_and_cut_in_any_way_gives_what_plain_mqtt_gives(se
     rng = random.Random(seed)
     there, back = (b"".join(made) for made in _packets(rng))
     plain, web = Capture(), Capture()
-    talk = plain.middle(b"web")
-    _open(talk)
+    talk = plain.middle(b"web").open()
     _send(plain, talk, rng, (there, back))
-    talk = web.middle(b"web")
-    _open(talk)
+    talk = web.middle(b"web").open()
     streams = _ASK + _frames(rng, there, C2S), _ANSWER + _frames(rng, back, S2C)
     _send(web, talk, rng, streams, rng.choice([3, 200, 9000]))
     events, _ = decode(web.write(tmp_path / "web.pcap"), chunk_bytes=rng.choice([5_000, 1 << 24]))
@@ -107,7 +101,7 @@ def test_websocket_when_framed_and_cut_in_any_way_gives_what_plain_mqtt_gives(se
     assert "web" in events["client_id"].to_pylist()
 
 
-def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on(tmp_path):
+def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on():
     rng = random.Random(1)
     capture, talk = begun(b"web")
     for number in range(1, 6):
@@ -115,12 +109,11 @@ def test_websocket_begun_before_the_capture_is_read_from_its_next_frame_on(tmp_p
         frame = _frame(rng, 2, True, packet, C2S)
         talk.segment(C2S, frame[100:] if number == 1 else frame)
         talk.segment(S2C, _frame(rng, 2, True, packets.puback(number), S2C))
-    events, _ = decode(capture.write(tmp_path / "web.pcap"))
-    assert types(events) == {"PUBLISH": 4, "PUBACK": 5}
+    assert types(capture.events()) == {"PUBLISH": 4, "PUBACK": 5}
 
 
 @pytest.mark.parametrize("direction", [C2S, S2C])
-def test_websocket_frame_of_which_little_was_captured_hides_nothing_behind_it(direction, tmp_path):
+def test_websocket_frame_of_which_little_was_captured_hides_nothing_behind_it(direction):
     """The first thing that was captured of a connection, cut short anywhere."""
     packet = packets.publish(b"a/b", bytes(20), 1, 1)
     frame = _frame(random.Random(1), 2, True, packet, direction)
@@ -130,14 +123,14 @@ def test_websocket_frame_of_which_little_was_captured_hides_nothing_behind_it(di
         talk.segment(direction, frame[:size])
         talk.segment(direction, frame[size:])
         talk.segment(direction, frame)
-        events, _ = decode(capture.write(tmp_path / "web.pcap"))
+        events = capture.events()
         assert types(events)["PUBLISH"] >= 1, size
 
 
-def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
+def test_websocket_when_bytes_are_missing_goes_on_behind_them():
     rng = random.Random(2)
     capture, talk = begun(b"web")
-    _open(talk)
+    talk.open()
     talk.segment(C2S, _ASK)
     talk.segment(C2S, _frame(rng, 2, True, packets.connect(b"web", level=4), C2S))
     for number in range(1, 9):
@@ -147,7 +140,7 @@ def test_websocket_when_bytes_are_missing_goes_on_behind_them(tmp_path):
             talk.wire.seq[C2S] += len(frame)  # never captured
         else:
             talk.segment(C2S, frame)
-    events, _ = decode(capture.write(tmp_path / "web.pcap"))
+    events = capture.events()
     assert types(events) == {"CONNECT": 1, "PUBLISH": 7}
     assert [kind for _, kind, _ in _kinds(events)] == ["GAP"]
 
@@ -163,8 +156,9 @@ def test_compressed_frames_are_said_where_they_begin():
     talk.segment(C2S, packed)
     since = capture.now
     talk.segment(C2S, packed[:9], after_ms=1000)
-    events = capture.events()
-    found = {one: more for one, *more in rows(events, "packet_type", "payload_bytes", "ts")}
+    found = {
+        one: more for one, *more in rows(capture.events(), "packet_type", "payload_bytes", "ts")
+    }
     assert sorted(found) == ["CONNECT", "NOT_MQTT", "TCP_OPEN"]
     size, moment = found["NOT_MQTT"]
     assert (size, int(moment.timestamp() * 1_000_000 + 0.5)) == (len(packed) + 9, since)
@@ -172,11 +166,10 @@ def test_compressed_frames_are_said_where_they_begin():
 
 def test_plain_http_is_said_to_be_no_mqtt():
     capture, talk = begun()
-    _open(talk)
+    talk.open()
     talk.segment(C2S, b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
     talk.segment(S2C, b"HTTP/1.1 404 Not Found\r\n\r\n")
-    events = capture.events()
-    assert sorted(kind for _, kind, _ in _kinds(events)) == ["NOT_MQTT", "NOT_MQTT"]
+    assert sorted(kind for _, kind, _ in _kinds(capture.events())) == ["NOT_MQTT", "NOT_MQTT"]
 
 
 def _record(kind, payload):
@@ -188,7 +181,7 @@ def test_tls_is_said_to_be_encrypted_once_for_each_direction(is_opened):
     rng = random.Random(3)
     capture, talk = begun()
     if is_opened:
-        _open(talk)
+        talk.open()
         talk.segment(C2S, _record(0x16, rng.randbytes(200)))
         talk.segment(S2C, _record(0x16, rng.randbytes(900)))
     else:
@@ -216,8 +209,7 @@ def test_bytes_of_a_connection_that_never_shows_a_packet_are_counted():
     capture, talk = begun()
     talk.segment(C2S, bytes(60))
     talk.segment(C2S, bytes(40))
-    events = capture.events()
-    assert _kinds(events) == [("c2s", "UNREAD", 100)]
+    assert _kinds(capture.events()) == [("c2s", "UNREAD", 100)]
 
 
 @pytest.mark.parametrize(
@@ -228,6 +220,5 @@ def test_unsuback_of_level_5_shows_its_codes(level, codes, wanted):
     capture, talk = connected(level=level)
     body = b"\x00\x07" + (b"\x00" + codes if level == 5 else b"")
     talk.send(S2C, b"\xb0" + bytes((len(body),)) + body)
-    events = capture.events()
-    found = dict(rows(events, "packet_type", "detail"))
+    found = dict(rows(capture.events(), "packet_type", "detail"))
     assert found["UNSUBACK"] == wanted

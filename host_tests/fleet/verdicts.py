@@ -1,8 +1,7 @@
-"""What an audit's tables say, in the words of `host_tests.fleet.situations.catalogue.Truth`."""
+"""What an audit's tables say, in the words of `host_tests.fleet.situations.Truth`."""
 
 from host_tests.fleet.captures import rows
-from host_tests.fleet.situations import derive
-from host_tests.fleet.situations.catalogue import SITUATIONS, Truth
+from host_tests.fleet.situations import SITUATIONS, Truth, derive
 
 NAMES = [*SITUATIONS, *derive.DERIVED]
 

@@ -138,49 +138,46 @@ if source.FOLDER.exists():
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
         return probe([str(BUILD / "micropython")])
 
-    def printed_by(firmware, program, folder, *args, path=()):
-        done = firmware.run(program, micropypath=path, cwd=folder, args=args)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout.strip()
+    @pytest.fixture
+    def printed_by(firmware, tmp_path):
+        """printed_by(program, arguments …) -> what it prints, in an empty folder."""
 
-    def test_every_module_of_the_manifest_is_frozen(firmware, tmp_path):
+        def run(program, *args, path=(), status=0):
+            (tmp_path / "program.py").write_text(program)
+            options = {"micropypath": path, "cwd": tmp_path, "args": args}
+            done = firmware.run(tmp_path / "program.py", **options)
+            assert done.returncode == status, done.stdout + done.stderr
+            return done.stdout.strip()
+
+        return run
+
+    def test_every_module_of_the_manifest_is_frozen(printed_by):
         names = [name for name in everything() if name != "__init__"]
-        said = printed_by(firmware, script(tmp_path, EVERY_MODULE), tmp_path, *names)
+        said = printed_by(EVERY_MODULE, *names)
         assert said == f"{version()} umqtt31/__init__.py {len(names)}"
 
-    def test_frozen_client_sends_and_receives_at_every_qos(firmware, tmp_path, shared_mosquitto):
-        program = script(tmp_path, THERE_AND_BACK)
-        said = printed_by(firmware, program, tmp_path, shared_mosquitto.port)
-        assert said == "[(0, b'at 0'), (1, b'at 1'), (2, b'at 2')]"
+    @pytest.mark.parametrize(
+        ("program", "printed"),
+        [(THERE_AND_BACK, "[(0, b'at 0'), (1, b'at 1'), (2, b'at 2')]"), (TASKS, "done")],
+        ids=["client", "asyncio"],
+    )
+    def test_frozen_client_sends_and_receives(printed_by, shared_mosquitto, program, printed):
+        assert printed_by(program, shared_mosquitto.port) == printed
 
     def test_frozen_journal_keeps_what_was_accepted_when_the_power_went(
-        firmware, tmp_path, shared_mosquitto
+        printed_by, shared_mosquitto
     ):
-        port = shared_mosquitto.port
-        cut = firmware.run(script(tmp_path, ACCEPTS), micropypath=(), cwd=tmp_path, args=(port,))
-        assert cut.returncode == -9
-        assert (
-            printed_by(firmware, script(tmp_path, DELIVERS), tmp_path, port)
-            == "[b'0', b'1', b'2']"
-        )
+        printed_by(ACCEPTS, shared_mosquitto.port, status=-9)
+        assert printed_by(DELIVERS, shared_mosquitto.port) == "[b'0', b'1', b'2']"
 
-    def test_frozen_client_runs_in_tasks(firmware, tmp_path, shared_mosquitto):
-        program = script(tmp_path, TASKS)
-        assert printed_by(firmware, program, tmp_path, shared_mosquitto.port) == "done"
-
-    def test_frozen_library_takes_less_than_half_of_the_heap(firmware, tmp_path, record_property):
+    def test_frozen_library_takes_less_than_half_of_the_heap(
+        printed_by, tmp_path, record_property
+    ):
         compile_library(tmp_path / "lib" / "umqtt31", "armv6m")
-        frozen = printed_by(firmware, HEAP, tmp_path)
-        loaded = printed_by(firmware, HEAP, tmp_path, path=[tmp_path / "lib"])
+        frozen, loaded = printed_by(HEAP), printed_by(HEAP, path=[tmp_path / "lib"])
         taken = [int(said.split()[0]) for said in (frozen, loaded)]
         assert loaded.endswith(".mpy")
         assert taken[0] < taken[1] / 2
         record_property(
             "figure", "heap after import: frozen %d, from .mpy %d bytes" % tuple(taken)
         )
-
-
-def script(folder, text):
-    path = folder / "program.py"
-    path.write_text(text)
-    return path

@@ -42,10 +42,7 @@ def missing_on(port: str, sources: tuple[str, ...] = ("lib/umqtt31", "firmware")
     options = ["--config-file", settings, "--cache-dir", cache, "--custom-typeshed-dir", stubs]
     command = [sys.executable, "-m", "mypy", "--no-site-packages", "--explicit-package-bases"]
     done = subprocess.run(
-        [*command, *map(str, options), *sources],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
+        [*command, *map(str, options), *sources], cwd=ROOT, capture_output=True, text=True
     )
     if done.returncode not in (0, 1):
         return {f"mypy: {done.stderr.strip() or done.stdout.strip()}"}

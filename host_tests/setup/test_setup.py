@@ -9,6 +9,7 @@ import sys
 import tarfile
 import threading
 import time
+import types
 from importlib import metadata
 from pathlib import Path
 
@@ -17,8 +18,24 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tools.project import ROOT
-from tools.setup import debian, environment, interpreters, programs, source, steps, system
-from tools.setup.errors import SetupError
+from tools.setup import (
+    SetupError,
+    debian,
+    environment,
+    interpreters,
+    programs,
+    source,
+    steps,
+    system,
+)
+
+
+def write_script(path, text):
+    """An executable shell script."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
 
 
 def need(title, is_met=False, without=""):
@@ -28,21 +45,9 @@ def need(title, is_met=False, without=""):
 @pytest.fixture
 def machine(monkeypatch):
     """A machine whose package managers are only noted: `tools` are there, `ran` was called."""
-
-    class Machine:
-        tools = {"apt-get", "sudo"}
-        status = 0
-        ran = []
-
-    box = Machine()
-    box.ran = []
-
-    def run(command):
-        box.ran.append(command)
-        return box.status
-
+    box = types.SimpleNamespace(tools={"apt-get", "sudo"}, status=0, ran=[])
     monkeypatch.setattr(system.shutil, "which", lambda name: name if name in box.tools else None)
-    monkeypatch.setattr(system.subprocess, "call", run)
+    monkeypatch.setattr(system.subprocess, "call", lambda it: box.ran.append(it) or box.status)
     monkeypatch.setattr(system.os, "geteuid", lambda: 1000)
     return box
 
@@ -52,37 +57,34 @@ def test_install_missing_with_all_there_runs_nothing(machine):
     assert machine.ran == []
 
 
-def test_install_missing_as_a_user_asks_apt_through_sudo(machine):
-    with pytest.raises(SetupError, match="broker still not found"):
+AS_ROOT = ["sudo", "sh", "-c", system._APT, "sh", "deb-broker"]
+
+
+# What of apt-get, sudo, brew is there; how they end; what is said; what is called.
+@pytest.mark.parametrize(
+    ("tools", "status", "said", "ran"),
+    [
+        ("apt-get sudo", 0, "broker still not found", [AS_ROOT]),
+        ("apt-get", 0, "run as root: apt-get install deb-broker", []),
+        ("brew", 0, "still not found", [["brew", "install", "--quiet", "brew-broker"]]),
+        ("", 0, "please install broker, then", []),
+        ("apt-get sudo", 100, "try yourself as root: apt-get install deb-broker", [AS_ROOT]),
+    ],
+    ids=["user", "no sudo", "macOS", "no package manager", "failure"],
+)
+def test_install_missing_asks_the_package_manager_or_says_what_to_do(
+    machine, tools, status, said, ran
+):
+    machine.tools, machine.status = tools.split(), status
+    with pytest.raises(SetupError, match=said):
         system.install_missing((need("broker"),))
-    (command,) = machine.ran
-    assert command[:3] == ["sudo", "sh", "-c"]
-    assert command[-1] == "deb-broker"
+    assert machine.ran == ran
 
 
-def test_install_missing_without_sudo_names_the_command(machine):
-    machine.tools = {"apt-get"}
-    with pytest.raises(SetupError, match="run as root: apt-get install deb-broker"):
-        system.install_missing((need("broker"),))
-
-
-def test_install_missing_on_macos_asks_brew(machine):
-    machine.tools = {"brew"}
-    with pytest.raises(SetupError, match="still not found"):
-        system.install_missing((need("broker"),))
-    assert machine.ran == [["brew", "install", "--quiet", "brew-broker"]]
-
-
-def test_install_missing_without_a_package_manager_names_what_to_install(machine):
-    machine.tools = set()
+def test_install_missing_without_a_package_manager_names_all(machine):
+    machine.tools = ()
     with pytest.raises(SetupError, match="please install broker, sniffer, then"):
         system.install_missing((need("broker"), need("sniffer")))
-
-
-def test_install_missing_that_fails_names_the_command(machine):
-    machine.status = 100
-    with pytest.raises(SetupError, match="try yourself as root: apt-get install deb-broker"):
-        system.install_missing((need("broker"),))
 
 
 def test_install_missing_of_what_one_part_needs_only_warns(machine, capsys):
@@ -100,10 +102,7 @@ def test_install_missing_of_what_one_part_needs_only_warns(machine, capsys):
     ],
 )
 def test_java_major_reads_the_version_line(monkeypatch, tmp_path, text, major):
-    java = tmp_path / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{text}END\n")
-    java.chmod(0o755)
+    write_script(tmp_path / "bin" / "java", f"cat >&2 <<'END'\n{text}END")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert system.java_major() == major
 
@@ -149,15 +148,14 @@ def make_venv(folder, **_):
 def venv_box(monkeypatch, tmp_path):
     """An empty environment, in which pip is only noted -> (its folder, what pip was asked)."""
     folder = tmp_path / ".venv"
-    python = folder / "bin" / "python"
     make_venv(folder)
     (folder / "installed.txt").touch()
     asked = []
-    monkeypatch.setattr(environment, "VENV", tmp_path / ".venv")
-    monkeypatch.setattr(environment, "PYTHON", python)
+    monkeypatch.setattr(environment, "VENV", folder)
+    monkeypatch.setattr(environment, "PYTHON", folder / "bin" / "python")
     monkeypatch.setattr(environment, "_tell_downloads", lambda command: asked.append(command) or 0)
     monkeypatch.setattr(environment.subprocess, "call", lambda command: asked.append(command) or 0)
-    return tmp_path / ".venv", asked
+    return folder, asked
 
 
 def test_larger_layer_after_a_smaller_one_installs_and_the_smaller_one_has_nothing_to_do(venv_box):
@@ -241,34 +239,27 @@ def test_boards_group_takes_at_most_80_mb():
     assert 20 < sum(sizes.values()) / 1e6 + base_mb < 80, sizes
 
 
-@pytest.fixture
-def etc(tmp_path):
-    """A folder for notes beside one with an apt-get that does nothing."""
-    for folder in ("bin", "etc"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "bin/apt-get").write_text("#!/bin/sh\n")
-    (tmp_path / "bin/apt-get").chmod(0o755)
-    return tmp_path / "etc"
-
-
-def run_apt(etc):
-    """The script as set-up runs it."""
-    env = os.environ | {"ETC": str(etc), "PATH": f"{etc.parent}/bin:{os.environ['PATH']}"}
+def run_apt(folder, says, until_slept):
+    """The script as set-up runs it, with an apt-get whose update ends with what it `says` until
+    the script has slept so many times -> (what came of it, how apt-get was called)."""
+    write_script(folder / "bin/sleep", f"echo slept >>{folder}/slept")
+    write_script(
+        folder / "bin/apt-get",
+        f'echo "$*" >>{folder}/asked; touch {folder}/slept; case "$*" in *update*)'
+        f' [ $(wc -l <{folder}/slept) -ge {until_slept} ] || {{ echo "{says}" >&2; exit 100; }};;'
+        " esac",
+    )
+    env = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
     command = ["sh", "-c", system._APT, "sh", "tshark"]
-    return subprocess.run(command, env=env, start_new_session=True, capture_output=True, text=True)
+    done = subprocess.run(command, env=env, start_new_session=True, capture_output=True, text=True)
+    return done, (folder / "asked").read_text().splitlines()
 
 
-def test_another_apt_at_work_is_waited_for(etc):
+def test_another_apt_at_work_is_waited_for(tmp_path):
     """Its lock on the lists, three times; apt-get itself waits for the one on packages."""
     held = "E: Could not get lock /var/lib/apt/lists/lock. It is held by process 7 (apt-get)"
-    (etc.parent / "bin/sleep").write_text("#!/bin/sh\necho slept >>$ETC/log\n")
-    (etc.parent / "bin/sleep").chmod(0o755)
-    with (etc.parent / "bin/apt-get").open("a") as apt_get:
-        apt_get.write('echo "$*" >>$ETC/asked\ntouch $ETC/log\n')
-        apt_get.write('case "$*" in *update*) [ $(wc -l <$ETC/log) -gt 2 ] ||')
-        apt_get.write(f' {{ echo "{held}" >&2; exit 100; }};; esac\n')
-    assert run_apt(etc).returncode == 0
-    asked = (etc / "asked").read_text().splitlines()
+    done, asked = run_apt(tmp_path, held, 3)
+    assert done.returncode == 0
     assert asked[:4] == ["-q update"] * 4
     assert "DPkg::Lock::Timeout=600 install" in asked[4]
 
@@ -276,15 +267,11 @@ def test_another_apt_at_work_is_waited_for(etc):
 @pytest.mark.parametrize(
     ("says", "times"), [("E: Could not get lock /var/lib/apt/lists/lock", 121), ("E: disk", 1)]
 )
-def test_lists_that_cannot_be_fetched_end_it_with_what_apt_said(etc, says, times):
-    (etc.parent / "bin/sleep").write_text("#!/bin/sh\n")
-    (etc.parent / "bin/sleep").chmod(0o755)
-    with (etc.parent / "bin/apt-get").open("a") as apt_get:
-        apt_get.write(f'echo "$*" >>$ETC/asked; echo "{says}" >&2; exit 100\n')
-    done = run_apt(etc)
+def test_lists_that_cannot_be_fetched_end_it_with_what_apt_said(tmp_path, says, times):
+    done, asked = run_apt(tmp_path, says, 1000)
     assert done.returncode == 100
     assert says in done.stderr
-    assert len((etc / "asked").read_text().splitlines()) == times
+    assert len(asked) == times
 
 
 def test_mirror_is_the_first_of_the_machines_own_suite(monkeypatch):
@@ -309,10 +296,10 @@ def test_suite_of_an_unreachable_mirror_says_what_apt_said(tmp_path):
         suite.update()
 
 
-@pytest.fixture
-def torn_mirror(monkeypatch, tmp_path):
-    """A mirror whose lists of trixie do not fit its signatures -> the suite, and what its other
-    name stands for."""
+def test_suite_whose_lists_are_torn_is_taken_under_its_other_name_while_that_is_its(
+    monkeypatch, tmp_path
+):
+    """The mirror's lists of trixie do not fit its signatures."""
     suite = debian.Suite(tmp_path, "http://mirror.example/debian/", "trixie", "i386")
     codenames = ["trixie"]
 
@@ -322,17 +309,8 @@ def torn_mirror(monkeypatch, tmp_path):
 
     monkeypatch.setattr(debian.Suite, "_apt", apt)
     monkeypatch.setattr(debian, "_output", lambda *command: codenames)
-    return suite, codenames
-
-
-def test_suite_whose_lists_are_torn_is_looked_for_under_its_other_name(torn_mirror, tmp_path):
-    suite, _ = torn_mirror
     suite.update()
     assert "/debian/ stable main" in (tmp_path / "sources.list").read_text()
-
-
-def test_other_name_that_has_become_another_suites_is_not_taken(torn_mirror):
-    suite, codenames = torn_mirror
     codenames[:] = ["forky"]
     with pytest.raises(SetupError, match="unexpected size"):
         suite.update()
@@ -374,12 +352,9 @@ def source_box(monkeypatch, tmp_path):
 def test_source_is_unpacked_once_and_without_what_is_not_built(source_box):
     assert source.install() is True
     assert source.install() is False
-    files = {one.relative_to(source_box).as_posix() for one in source_box.rglob("*.*")}
-    assert files == {
-        "micropython_1.25.0+ds.orig.tar.xz",
-        "source/py/obj.c",
-        "source/ports/unix/main.c",
-    }
+    unpacked = source_box / "source"
+    files = {one.relative_to(unpacked).as_posix() for one in unpacked.rglob("*.*")}
+    assert files == {"py/obj.c", "ports/unix/main.c"}
 
 
 def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkeypatch, capsys):
@@ -388,24 +363,14 @@ def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkey
 
     monkeypatch.setattr(debian.Suite, "update", refuse)
     assert source.install() is True
-    assert "nothing there (building a firmware will not work; all else does)" in (
-        capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert "nothing there (building a firmware will not work; all else does)" in said
     assert [one.name for one in source_box.iterdir()] == ["micropython_1.25.0+ds.orig.tar.xz"]
 
 
-def test_source_is_not_looked_for_where_there_is_no_debian(source_box, monkeypatch, capsys):
-    monkeypatch.setattr(debian, "mirror", lambda: None)
-    assert source.install() is False
-    assert capsys.readouterr().out == ""
-
-
 def test_interpreter_lacking_a_module_is_refused(tmp_path):
-    program = tmp_path / "micropython"
-    program.write_text(
-        '#!/bin/sh\ncase "$2" in *print*) echo 1.25.0 64;; *) echo no vfs; exit 1;; esac'
-    )
-    program.chmod(0o755)
+    text = 'case "$2" in *print*) echo 1.25.0 64;; *) echo no vfs; exit 1;; esac'
+    program = write_script(tmp_path / "micropython", text)
     with pytest.raises(SetupError, match="MicroPython of test lacks something: no vfs"):
         interpreters._checked((str(program),), "test")
 
@@ -460,13 +425,9 @@ def test_unpacked_erlang_runs_on_the_c_library_that_came_with_it(tmp_path):
     """Wherever the folder is moved to; what is no program stays as it was."""
     libraries = tmp_path / "here" / "usr/lib/x86_64-linux-gnu"
     erlang = tmp_path / "here" / "usr/lib/erlang/erts-1/bin"
-    for folder in (libraries, erlang):
-        folder.mkdir(parents=True)
-    loader = libraries / "ld-linux-test.so.2"
-    loader.write_text('#!/bin/sh\necho "$@"\n')
-    loader.chmod(0o755)
+    write_script(libraries / "ld-linux-test.so.2", 'echo "$@"')
+    write_script(erlang / "start", "")
     (erlang / "beam.smp").write_bytes(b"\x7fELF")
-    (erlang / "start").write_text("#!/bin/sh\n")
     programs._make_movable(tmp_path / "here")
     moved = (tmp_path / "here").rename(tmp_path / "there")
     program = moved / erlang.relative_to(tmp_path / "here") / "beam.smp"
@@ -475,7 +436,7 @@ def test_unpacked_erlang_runs_on_the_c_library_that_came_with_it(tmp_path):
     assert (option, argument) == ("--library-path", "-x")
     assert Path(where).samefile(moved / "usr/lib/x86_64-linux-gnu")
     assert Path(real).read_bytes() == b"\x7fELF"
-    assert program.with_name("start").read_text() == "#!/bin/sh\n"
+    assert program.with_name("start").read_text() == "#!/bin/sh\n\n"
     assert programs.erlang_of(moved) == program.parent
 
 
@@ -484,11 +445,15 @@ def test_unpacked_erlang_without_a_loader_is_refused(tmp_path):
         programs._make_movable(tmp_path)
 
 
-def test_brokers_elsewhere_than_on_debian_say_so(monkeypatch, tmp_path):
-    monkeypatch.setattr(programs, "OLDER", tmp_path)
+def test_elsewhere_than_on_debian_brokers_say_so_and_no_source_is_looked_for(
+    source_box, monkeypatch, capsys
+):
+    monkeypatch.setattr(programs, "OLDER", source_box)
     monkeypatch.setattr(debian, "mirror", lambda: None)
     with pytest.raises(SetupError, match="on Debian only"):
         programs.install_others()
+    assert source.install() is False
+    assert capsys.readouterr().out == ""
 
 
 def test_mosquitto_is_unpacked_where_there_is_none_and_only_there(monkeypatch, tmp_path):

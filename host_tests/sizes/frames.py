@@ -1,25 +1,28 @@
-"""Frames that MicroPython takes from the heap: read from the bytecode in .mpy files.
+"""Frames that MicroPython takes from the heap, as its compiler tells them.
 
 A call whose frame has more than 11 words gets it from the heap, and frees it; on a used
 heap the search for room takes longer than the call.  A frame has a word for each
 argument, local and place of its deepest expression, and three for each nested `try`.
 With the heap locked it lies on the C stack instead: a function may so be entered locked
-and unlock first thing.  The layout is that of py/persistentcode.c and py/bc.h.
+and unlock first thing.
 """
 
 import ast
-import tempfile
+import re
+import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.boards.compile import compile_file
 from tools.boards.places import LIBRARY
+from tools.micropython import choose
 
 MOST_WORDS = 11
 _TRY_WORDS = 3
-_ARCH = "armv6m"
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, *_COMPREHENSIONS)
+_TOLD = re.compile(r"code block '(\S+)'.*?\(N_STATE (\d+)\)\n\(N_EXC_STACK (\d+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -33,14 +36,7 @@ class Frame:
 
 def frames_of_library(library: Path = LIBRARY) -> list[Frame]:
     """The frames of all functions of the modules that go to a board."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = []
-        for source in sorted(library.glob("*.py")):
-            target = Path(folder) / f"{source.stem}.mpy"
-            compile_file(source, target, _ARCH)
-            tree = ast.parse(source.read_text(encoding="utf-8"))
-            found += _named(Mpy(target.read_bytes()).code, tree, source.stem)
-        return found
+    return [frame for source in sorted(library.glob("*.py")) for frame in _frames(source)]
 
 
 def large(frames: list[Frame]) -> list[Frame]:
@@ -54,101 +50,33 @@ def from_heap(frames: list[Frame]) -> list[Frame]:
     return [one for one in large(frames) if not one.is_entered_locked]
 
 
-def _named(code: "Code", tree: ast.AST, name: str) -> list[Frame]:
-    # The compiler writes the scopes inside a scope in the order of the source.
-    scopes = list(_scopes_in(tree))
-    if len(scopes) != len(code.children):
-        raise ValueError(f"{name}: {len(code.children)} scopes compiled, not {len(scopes)}")
-    found = [] if isinstance(tree, (ast.Module, ast.ClassDef)) else [_frame(code, tree, name)]
-    for child, scope in zip(code.children, scopes, strict=True):
-        found += _named(child, scope, f"{name}.{getattr(scope, 'name', '<expression>')}")
-    return found
+def _frames(source: Path) -> Iterator[Frame]:
+    command = [*choose(bits=64).command, "-v", "-v", "-X", "compile-only", str(source)]
+    told = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    scopes: list[tuple[str, ast.AST]] = [(source.stem, ast.parse(source.read_text("utf-8")))]
+    for name, tree in scopes:  # which grows: the compiler puts a scope behind all it knows of
+        scopes += [(f"{name}.{_name(one)}", one) for one in _scopes_in(tree)]
+    for (name, tree), (code, state, tries) in zip(scopes, _TOLD.findall(told), strict=True):
+        if code[0] != "<" and code != _name(tree):
+            raise ValueError(f"{name} was compiled as {code}")
+        if not isinstance(tree, ast.Module | ast.ClassDef):
+            yield Frame(name, int(state) + _TRY_WORDS * int(tries), _unlocks_first(tree))
 
 
-def _frame(code: "Code", tree: ast.AST, name: str) -> Frame:
-    body = getattr(tree, "body", None)
-    statements = body if isinstance(body, list) else []
-    if statements and isinstance(tree, ast.FunctionDef) and ast.get_docstring(tree) is not None:
-        statements = statements[1:]
-    is_locked = bool(statements) and ast.unparse(statements[0]) == "heap_unlock()"
-    return Frame(name, code.words, is_locked)
+def _name(tree: ast.AST) -> str:
+    return getattr(tree, "name", "<expression>")
 
 
-def _scopes_in(tree: ast.AST):
+def _scopes_in(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, _SCOPES + _COMPREHENSIONS):
+        if isinstance(node, _SCOPES):
             yield node
         else:
             yield from _scopes_in(node)
 
 
-class Code:
-    """One function's bytecode: the words of its frame, and the scopes inside it."""
-
-    def __init__(self, words: int):
-        self.words = words
-        self.children: list[Code] = []
-
-
-class Mpy:
-    """The `code` of a whole module, read from the bytes of an .mpy without native code."""
-
-    def __init__(self, data: bytes):
-        self._data = data
-        self._pos = 4  # behind the header
-        names, objects = self._uint(), self._uint()
-        for _ in range(names):
-            self._skip_name()
-        for _ in range(objects):
-            self._skip_object()
-        self.code = self._read_code()
-
-    def _byte(self) -> int:
-        self._pos += 1
-        return self._data[self._pos - 1]
-
-    def _uint(self) -> int:
-        value = 0
-        while True:
-            byte = self._byte()
-            value = value << 7 | byte & 127
-            if byte < 128:
-                return value
-
-    def _skip_name(self) -> None:
-        length = self._uint()
-        if not length & 1:  # else one that the firmware has
-            self._pos += (length >> 1) + 1
-
-    def _skip_object(self) -> None:
-        kind = self._byte()
-        if kind <= 4:  # None, False, True, Ellipsis, the table of functions
-            return
-        length = self._uint()
-        if kind == 10:  # a tuple
-            for _ in range(length):
-                self._skip_object()
-        else:
-            self._pos += length + (kind in (5, 6))  # str and bytes end in a zero
-
-    def _read_code(self) -> Code:
-        length = self._uint()
-        if length & 3:
-            raise ValueError("native code has no frame to be read here")
-        start = self._pos
-        code = Code(self._read_words())
-        self._pos = start + (length >> 3)
-        if length & 4:
-            code.children = [self._read_code() for _ in range(self._uint())]
-        return code
-
-    def _read_words(self) -> int:
-        # The numbers of the prelude are spread over its bytes: xSSSSEAA, then xFSSKAED.
-        byte = self._byte()
-        state, tries, shift = byte >> 3 & 15, byte >> 2 & 1, 0
-        while byte & 128:
-            byte = self._byte()
-            state |= (byte & 0x30) << 2 * shift
-            tries |= (byte & 2) << shift
-            shift += 1
-        return state + 1 + _TRY_WORDS * tries
+def _unlocks_first(tree: ast.AST) -> bool:
+    if not isinstance(tree, _FUNCTIONS):
+        return False
+    statements = tree.body[ast.get_docstring(tree) is not None :]
+    return bool(statements) and ast.unparse(statements[0]) == "heap_unlock()"

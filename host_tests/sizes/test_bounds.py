@@ -23,7 +23,7 @@ BYTES = {
     "journal": 7_730,
     "opening": 5_270,
     "properties": 2_820,
-    "queueing": 3_560,
+    "queueing": 3_605,
     "reasons": 1_630,
     "robust": 860,
     "simple": 5_110,
@@ -82,7 +82,4 @@ def test_nobody_writes_another_objects_attributes():
                 for one in ast.walk(target):
                     if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store):
                         owner = ast.unparse(one.value)
-                        assert owner.rpartition(".")[2] in OWN, (
-                            path.name,
-                            ast.unparse(node),
-                        )
+                        assert owner.rpartition(".")[2] in OWN, (path.name, ast.unparse(node))

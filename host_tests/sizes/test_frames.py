@@ -1,6 +1,7 @@
 """No function on the way between connect() and disconnect() takes its frame from the heap."""
 
 import ast
+from collections import Counter
 
 import pytest
 
@@ -107,27 +108,26 @@ def test_only_functions_off_the_way_take_their_frame_from_the_heap(frames):
 def test_functions_that_unlock_the_heap_first_are_entered_with_it_locked(frames):
     locked = {one.name.rpartition(".")[2] for one in frames if one.is_entered_locked}
     assert locked, "does this test still look in the right place?"
-    calls = 0
+    called = Counter()
     for path in sorted(LIBRARY.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for field in ("body", "orelse", "finalbody"):
-                block = getattr(node, field, None)
-                if isinstance(block, list):
-                    calls += _check_block(path.name, block, locked)
-    assert calls >= len(locked)
+        for before, statement in pairs(ast.parse(path.read_text(encoding="utf-8"))):
+            calls = [one.func for one in ast.walk(statement) if isinstance(one, ast.Call)]
+            names = {getattr(one, "attr", getattr(one, "id", None)) for one in calls} & locked
+            if names:
+                where = f"{path.name}:{statement.lineno}"
+                assert before and ast.unparse(before) == "heap_lock()", where
+                called.update(names)
+    assert sum(called.values()) >= len(locked)
 
 
-def _check_block(name, block, locked):
-    calls = 0
-    for k, statement in enumerate(block):
-        if isinstance(statement, (ast.Assign, ast.Expr, ast.Return)):
-            called = [n for n in ast.walk(statement) if isinstance(n, ast.Call)]
-            names = {getattr(n.func, "attr", getattr(n.func, "id", None)) for n in called}
-            if names & locked:
-                before = ast.unparse(block[k - 1]) if k else "nothing"
-                assert before == "heap_lock()", f"{name}:{statement.lineno}"
-                calls += 1
-    return calls
+def pairs(tree):
+    """(what stands before it in its block or None, statement) of each simple statement."""
+    for node in ast.walk(tree):
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(node, field, None)
+            for k, statement in enumerate(block if isinstance(block, list) else ()):
+                if isinstance(statement, ast.Assign | ast.Expr | ast.Return):
+                    yield block[k - 1] if k else None, statement
 
 
 def test_frame_of_a_function_is_counted_as_the_compiler_counts_it(tmp_path):

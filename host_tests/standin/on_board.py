@@ -6,49 +6,62 @@ from host_tests.standin.ramflash import RamFlash
 from host_tests.standin.sockets import Sockets
 from host_tests.standin.stream import FixedStream, Misuse, ScriptedStream, WatchfulStream
 
+
+def error_of(call, *args):
+    try:
+        call(*args)
+    except (Misuse, OSError) as error:
+        return str(error)
+
+
 some = p.properties(message_expiry=7, user_property=[(b"k", b"v"), (b"k", b"w")])
 stream = bytearray(p.publish(b"t", b"x" * 300, 1, 5, 1, 0, some) + p.pubrec(7, 0x97) + b"\x30")
 whole = p.take(stream)
-print(p.describe(whole, 5), sorted(p.properties_of(whole).items()))
-print(p.describe(p.take(stream)), p.take(stream), bytes(stream))
+assert p.describe(whole, 5) == "PUBLISH qos 1 id 5 t b'" + "x" * 24 + "' DUP"
+pairs = [(b"k", b"v"), (b"k", b"w")]
+assert p.properties_of(whole) == {"message_expiry": 7, "user_property": pairs}
+assert p.describe(p.take(stream)) == "PUBREC id 7 reason 0x97"
+assert p.take(stream) is None and stream == b"\x30"
 hello = p.Connect(p.connect(b"n", 0x2E, 9, b"w", b"off", level=5))
-print(hello.level, hello.keepalive, hello.client_id, hello.will_topic, hello.will_message)
-print(p.filters(p.subscribe(1, (b"a", 1), properties=p.NO_PROPERTIES), 5))
+assert (hello.level, hello.keepalive, hello.client_id) == (5, 9, b"n")
+assert (hello.will_topic, hello.will_message) == (b"w", b"off")
+assert p.filters(p.subscribe(1, (b"a", 1), properties=p.NO_PROPERTIES), 5) == [(b"a", 1)]
 
 clock = Clock()
 start = clock.ticks_ms()
 clock.sleep_ms(2600)
-print(start > clock.ticks_ms(), clock.ticks_ms(), clock.ticks_diff(clock.ticks_ms(), start))
+assert clock.ticks_ms() == 100 < start and clock.ticks_diff(clock.ticks_ms(), start) == 2600
 clock.now_ms += 7 << 26  # days
-print(clock.ticks_diff(clock.ticks_add(clock.ticks_ms(), 5), clock.ticks_ms()))
+assert clock.ticks_diff(clock.ticks_add(clock.ticks_ms(), 5), clock.ticks_ms()) == 5
 
 flash = RamFlash(2, 8)
 flash.writeblocks(0, b"\x0f", 3)
 flash.failures = 1
-try:
-    flash.writeblocks(0, bytes(8))
-except OSError as error:
-    print(error.args[0], bytes(flash.data))
+assert "5" in error_of(flash.writeblocks, 0, bytes(8))
+assert flash.data == b"\xff" * 3 + b"\x0f" + b"\xff" * 12
 flash.writeblocks(1, bytes(8))
 flash.ioctl(6, 0)
-print(bytes(flash.data), flash.erased, flash.ioctl(4, 0), flash.ioctl(5, 0))
+assert flash.data == b"\xff" * 8 + bytes(8)
+assert (flash.erased, flash.ioctl(4, 0), flash.ioctl(5, 0)) == (2, 2, 8)
 
 buf = bytearray(8)
 scripted = ScriptedStream(read_most=2, write_most=3)
 scripted.answer(b"hello", b"yes")
-print(scripted.write(b"hello", 0, 5), scripted.write(b"hello", 3, 2), scripted.readinto(buf, 8))
-print(scripted.write(b"hello", 3, 2), scripted.readinto(buf, 8), bytes(buf[:2]), scripted.take())
+assert scripted.write(b"hello", 0, 5) == 3
+assert scripted.write(b"hello", 3, 2) is None is scripted.readinto(buf, 8)
+assert scripted.write(b"hello", 3, 2) == 2 == scripted.readinto(buf, 8)
+assert buf[:2] == b"ye" and scripted.take() == b""
 
 fixed = FixedStream(8)
 fixed.feed(b"abc")
-print(fixed.readinto(buf, 2), bytes(buf[:2]), fixed.write(b"0123456789", 0, 10), fixed.take())
+assert fixed.readinto(buf, 2) == 2 and buf[:2] == b"ab"
+assert fixed.write(b"0123456789", 0, 10) == 8 and fixed.take() == b"01234567"
 
 watchful = WatchfulStream(b"abc", 2, True, True)
-print([watchful.readinto(buf, 8) for _ in range(4)], watchful.write(b"0123456789", 0, 10))
-try:
-    watchful.readinto(buf, 9)
-except Misuse as error:
-    print(error)
+assert [watchful.readinto(buf, 8) for _ in range(4)] == [2, None, 1, 0]
+assert watchful.write(b"0123456789", 0, 10) == 5
+assert error_of(watchful.readinto, buf, 9) == "reads 9 bytes into a buffer of 8"
 
 sockets = Sockets(lambda host, port: (host, port))
-print(sockets.getaddrinfo("broker", 1883)[0][-1], sockets.socket())
+assert sockets.getaddrinfo("broker", 1883)[0][-1] == ("broker", 1883) == sockets.socket()
+print("all is as it should be")

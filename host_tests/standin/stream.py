@@ -35,11 +35,6 @@ class ScriptedStream:
         end of the stream, an OSError to be raised; the last two for ever."""
         self._pieces.extend(pieces)
 
-    def feed_instead(self, piece):
-        """`piece` in place of the first that is fed and not read yet."""
-        self._pieces[0] = piece
-        self._at = 0
-
     def answer(self, request, reply):
         """As soon as the client has written `request` (whole), feed `reply`."""
         self._answers.append((request, reply))

@@ -1,6 +1,8 @@
 """Certificates, mosquittos that show them, and everything that runs the client."""
 
 import ast
+import contextlib
+import functools
 import json
 from pathlib import Path
 
@@ -9,10 +11,13 @@ import pytest
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
 from host_tests.tls import steps
+from tools.boards.compile import compile_file, compile_library
 from tools.micropython import interpreters
 from tools.project import ROOT
 
-_SCRIPT = Path(__file__).parent / "steps.py"
+# What runs on MicroPython, with all that it imports of the tests.
+_SOURCES = ["choice.py", "client/dialogue.py", "client/locked_rounds.py", "client/wire.py"]
+_SOURCES += ["standin/*.py", "tls/steps.py"]
 _FULL = [one for one in interpreters() if one.shows_certificates]
 
 # Of P-256, as `openssl ecparam -genkey` puts it before the key.
@@ -21,32 +26,6 @@ _PARAMETERS = """\
 BggqhkjOPQMBBw==
 -----END EC PARAMETERS-----
 """
-
-
-class Brokers:
-    """A running mosquitto for each certificate, started when its port is asked for."""
-
-    def __init__(self, certificates, version):
-        self.certificates = certificates
-        self.version = version
-        self._running = {}
-
-    def one(self, name, is_strict=False):
-        """The broker that shows the certificate NAME; if `is_strict`, it asks for the client's."""
-        key = name, is_strict
-        if key not in self._running:
-            options = {"require_certificate": True} if is_strict else {}
-            broker = TLSMosquitto(self.certificates.path, name, self.version, **options)
-            self._running[key] = broker.start()
-        return self._running[key]
-
-    def port(self, name="server", is_strict=False):
-        """The port of `one()`."""
-        return self.one(name, is_strict).port
-
-    def close(self):
-        for broker in self._running.values():
-            broker.close()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
@@ -97,10 +76,38 @@ def _write_as_found_elsewhere(path):
 
 @pytest.fixture(scope="session", params=["1.2", "1.3"])
 def brokers(request, certificates):
-    """Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too."""
-    running = Brokers(certificates, request.param)
-    yield running
-    running.close()
+    """brokers(name, is_strict) -> the mosquitto that shows this certificate, started when it is
+    asked for; if `is_strict`, it asks for the client's.
+
+    Boards speak TLS 1.2; the desk's MicroPython and CPython speak 1.3 too.
+    """
+    with contextlib.ExitStack() as running:
+
+        @functools.cache
+        def started(name, is_strict):
+            options = {"require_certificate": True} if is_strict else {}
+            one = TLSMosquitto(certificates.path, name, request.param, **options)
+            return running.enter_context(one)
+
+        yield lambda name="server", is_strict=False: started(name, is_strict)
+
+
+@pytest.fixture(scope="session")
+def strict_port(brokers):
+    """The port of a broker that asks for the client's certificate."""
+    return brokers(is_strict=True).port
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory):
+    """The library and steps.py as .mpy: to compile them takes longer than most of the steps."""
+    folder = tmp_path_factory.mktemp("compiled")
+    compile_library(folder / "umqtt31", "armv6m", is_plain=True)
+    for pattern in _SOURCES:
+        for path in (ROOT / "host_tests").glob(pattern):
+            target = (folder / path.relative_to(ROOT)).with_suffix(".mpy")
+            compile_file(path, target, "armv6m")
+    return folder
 
 
 def _id(one):
@@ -108,28 +115,27 @@ def _id(one):
 
 
 @pytest.fixture(scope="session", params=[None, *interpreters()], ids=_id)
-def run(request, tmp_path_factory):
+def run(request, tmp_path_factory, compiled):
     """Call a function of steps.py under CPython or a MicroPython: run(name, *arguments)."""
-    return _runner(request.param, tmp_path_factory)
+    return _runner(request.param, tmp_path_factory, compiled)
 
 
 @pytest.fixture(scope="session", params=[None, *_FULL], ids=_id)
-def run_signing(request, tmp_path_factory):
+def run_signing(request, tmp_path_factory, compiled):
     """As `run`, where a client's own certificate can be shown at TLS 1.2 and 1.3."""
-    return _runner(request.param, tmp_path_factory)
+    return _runner(request.param, tmp_path_factory, compiled)
 
 
-def _runner(one, tmp_path_factory):
+def _runner(one, tmp_path_factory, compiled):
     # MicroPython takes no argument of more than 255 bytes from the command line.
     path = tmp_path_factory.mktemp("arguments") / "arguments.json"
+    code = "from host_tests.tls import steps; steps.main()"
 
     def call(name, *arguments):
         if one is None:
             return getattr(steps, name)(*json.loads(json.dumps(arguments)))
         path.write_text(json.dumps(arguments))
-        done = one.run(
-            _SCRIPT, args=[name, path], micropypath=[ROOT, ROOT / "lib"], heap_bytes=8_000_000
-        )
+        done = one.run(code, args=[name, path], micropypath=[compiled], heap_bytes=8_000_000)
         assert done.returncode == 0, done.stdout + done.stderr
         call.lines = done.stdout.splitlines()
         return ast.literal_eval(call.lines[-1])

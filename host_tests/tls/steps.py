@@ -1,7 +1,7 @@
 """What a program does with TLS, one function each; runs under CPython and MicroPython.
 
-Under MicroPython as a script: steps.py FUNCTION FILE, with the arguments as JSON in
-FILE.  In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
+Under MicroPython main() takes FUNCTION FILE, with the arguments as JSON in FILE.  In an `ssl`,
+["FILE"] stands for the contents of a file, as bytes.
 """
 
 import asyncio
@@ -28,7 +28,11 @@ _CONNECT = packets.connect(b"tls")
 
 
 def loaded(ssl):
-    """The option `ssl` with the contents of files in it."""
+    """The option `ssl` with the contents of files in it; "unchecked" is a context of the program's
+    own, which checks nothing."""
+    if ssl == "unchecked":
+        ssl = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
+        ssl.verify_mode = tls.CERT_NONE
     if isinstance(ssl, dict):
         for name in ssl:
             if isinstance(ssl[name], list):
@@ -257,25 +261,13 @@ def waiting(port, ssl, count):
     return found
 
 
-def unchecked(port):
-    """A context of the program's own, which checks nothing -> CONNACK."""
-    context = tls.SSLContext(tls.PROTOCOL_TLS_CLIENT)
-    context.verify_mode = tls.CERT_NONE
-    stream = open_stream(port, "localhost", context_of(context))[0]
-    answer = shake(stream)
-    stream.close()
-    return answer
-
-
-def text_of_loss(number):
-    """-> what a connection in use is lost for, when its stream raises this number."""
-    lost = MQTTError(NETWORK, OSError(number), (("localhost", 8883, True), 4, False))
-    return str(lost)
-
-
-def text_of_number(number):
-    """What is said of the OSError with this number behind the handshake."""
-    return text_of(OSError(number), None)
+def text_of_number(number, is_lost=False):
+    """What is said of the OSError with this number behind the handshake; or, if `is_lost`, of a
+    connection in use whose stream raises it."""
+    error = OSError(number)
+    if is_lost:
+        return str(MQTTError(NETWORK, error, (("localhost", 8883, True), 4, False)))
+    return text_of(error, None)
 
 
 def closes_after(port, server, ssl):
@@ -341,7 +333,7 @@ def flood(port, control, ssl, count, length):
     return [k for k in range(count) if received.find(messages[k]) == k * len(messages[0])]
 
 
-if __name__ == "__main__":
+def main():
     with open(sys.argv[2]) as file:
         arguments = json.load(file)
     print(repr(globals()[sys.argv[1]](*arguments)))

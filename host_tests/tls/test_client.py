@@ -24,25 +24,22 @@ def check(found, text, *numbers):
 
 
 def test_wrong_certificate_of_the_server_is_an_mqtt_error(run, brokers, certificates):
-    ports = [brokers.port(name) for name, _, _ in WRONG_SERVERS]
-    before = [_accepted(brokers, name) for name, _, _ in WRONG_SERVERS]
     cases = [
-        [port, SERVER, certificates.ssl(ca=roots)]
-        for port, (_, roots, _) in zip(ports, WRONG_SERVERS)
+        [brokers(name).port, SERVER, certificates.ssl(ca=roots)]
+        for name, roots, _ in WRONG_SERVERS
     ]
+
+    def accepted():
+        return [brokers(x).log_text().count("Sending CONNACK") for x, _, _ in WRONG_SERVERS]
+
+    before = accepted()
     for found, (_, _, text) in zip(run("refusals", cases), WRONG_SERVERS):
         check(found, text.partition(" (")[0])
-    # So neither client id nor password was sent.
-    assert [_accepted(brokers, name) for name, _, _ in WRONG_SERVERS] == before
+    assert accepted() == before  # so neither client id nor password was sent
 
 
-def _accepted(brokers, name):
-    return brokers.one(name).log_text().count("Sending CONNACK")
-
-
-def test_refused_certificate_of_ours_is_an_mqtt_error(run, brokers, certificates):
-    port = brokers.port("server", is_strict=True)
-    cases = [[port, SERVER, certificates.ssl(cert, key)] for cert, key, _ in WRONG_CLIENTS]
+def test_refused_certificate_of_ours_is_an_mqtt_error(run, strict_port, certificates):
+    cases = [[strict_port, SERVER, certificates.ssl(cert, key)] for cert, key, _ in WRONG_CLIENTS]
     for found in run("refusals", cases):
         check(found, REFUSED, *GONE)
 

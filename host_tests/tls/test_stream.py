@@ -22,51 +22,49 @@ def messages(length):
     return [(b"tls/%d" % qos, b"%d" % qos * length) for qos in range(3)]
 
 
-def test_messages_pass_both_ways_at_each_qos(run_signing, brokers, pair):
-    port = brokers.port("server", is_strict=True)
-    assert run_signing("messages", port, pair, 900) == messages(900)
+def test_messages_pass_both_ways_at_each_qos(run_signing, strict_port, pair):
+    assert run_signing("messages", strict_port, pair, 900) == messages(900)
 
 
-def test_messages_pass_both_ways_with_locked_heap(run_signing, brokers, pair):
+def test_messages_pass_both_ways_with_locked_heap(run_signing, strict_port, pair):
     if not run_signing.is_cpython:
-        run_signing("locked", brokers.port("server", is_strict=True), pair)
+        run_signing("locked", strict_port, pair)
         assert run_signing.lines[0] == "[20, 20, 20] 0"
 
 
-def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, brokers, pair):
-    port = brokers.port("server", is_strict=True)
-    assert run_signing("tasks", port, pair, 900) == sorted(
-        (b"aio/%d" % k, b"%x" % k * 900) for k in range(12)
-    )
+def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, strict_port, pair):
+    expected = sorted((b"aio/%d" % k, b"%x" % k * 900) for k in range(12))
+    assert run_signing("tasks", strict_port, pair, 900) == expected
 
 
-def test_records_that_come_byte_by_byte_are_put_together(run_signing, brokers, pair):
-    with Relay(brokers.port("server", is_strict=True), piece_bytes=1) as relay:
+def test_records_that_come_byte_by_byte_are_put_together(run_signing, strict_port, pair):
+    with Relay(strict_port, piece_bytes=1) as relay:
         assert run_signing("messages", relay.port, pair, 100) == messages(100)
 
 
 def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
-    with Relay(brokers.port(), orders=("hold", "release")) as relay:
+    with Relay(brokers().port, orders=("hold", "release")) as relay:
         found = run("flood", relay.port, relay.control, {"ca": pair["ca"]}, 40, 40_000)
     assert found == list(range(40))
 
 
-def test_connection_that_ends_without_a_word_was_closed(run_signing, brokers, pair):
+def test_connection_that_ends_without_a_word_was_closed(run_signing, strict_port, pair):
     """On the desk as on a board."""
-    with Relay(brokers.port("server", is_strict=True), orders=("cut",)) as relay:
+    with Relay(strict_port, orders=("cut",)) as relay:
         assert run_signing("cut", relay.port, relay.control, pair) == CLOSED
 
 
 def test_close_after_a_failed_handshake_closes_the_socket(run, brokers, certificates):
     """MicroPython's own close() does not."""
     ssl = certificates.ssl(ca="other")
-    was_open, is_open = run("closes_after", brokers.port(), "localhost", ssl)
+    was_open, is_open = run("closes_after", brokers().port, "localhost", ssl)
     assert not is_open
     assert was_open or run.is_cpython
 
 
 def test_context_that_checks_nothing_is_used_as_it_is(run, brokers):
-    assert run("unchecked", brokers.port("all-wrong")) == b"\x20\x02\x00\x00"
+    cases = [[brokers("all-wrong").port, "localhost", "unchecked"]]
+    assert run("outcomes", cases) == [b"\x20\x02\x00\x00"]
 
 
 def test_server_name_is_told_to_the_server(run, pair):
@@ -93,7 +91,7 @@ def test_refused_connection_is_named(run, pair):
 def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_strict):
     """No release of MicroPython can."""
     context = context_of(pair)
-    port = brokers.port("server", is_strict)
+    port = brokers(is_strict=is_strict).port
     resumed = []
     for _ in range(3):
         stream, _ = steps.open_stream(port, "localhost", context)
@@ -104,7 +102,7 @@ def test_second_connection_resumes_the_session_on_cpython(brokers, pair, is_stri
 
 
 def test_socket_of_python_itself_is_wrapped_on_the_desk(brokers, certificates):
-    sock = socket.create_connection(("127.0.0.1", brokers.port()))
+    sock = socket.create_connection(("127.0.0.1", brokers().port))
     sock.setblocking(False)
     stream = wrap(sock, context_of(certificates.ssl()), "127.0.0.1")
     assert steps.shake(stream) == b"\x20\x02\x00\x00"
@@ -113,9 +111,8 @@ def test_socket_of_python_itself_is_wrapped_on_the_desk(brokers, certificates):
 
 def test_session_of_another_server_is_not_resumed(brokers, pair):
     context = context_of(pair)
-    port = brokers.port()
     for server in ("localhost", "127.0.0.1"):
-        stream, _ = steps.open_stream(port, server, context)
+        stream, _ = steps.open_stream(brokers().port, server, context)
         steps.shake(stream)
         assert not stream.raw.session_reused
         stream.close()

@@ -23,6 +23,7 @@ from tools.boards.filesystem import Filesystem
 from .process import Process
 
 REPL = Path(__file__).with_name("repl.py")
+_STANDIN = REPL.parents[1] / "standin"
 # What a process's status asks for: mode of the next one, and its reset cause.
 _NEXT_AFTER = {80: ("raw", 5), 81: ("friendly", 5), 82: ("friendly", 4)}
 _POWER_ON = 1
@@ -56,7 +57,7 @@ class VirtualBoard:
             args=[answers, mode, cause, image, *chip, layout.program_unit, *places],
         )
         self._environment = interpreter.environment(
-            [], {"CUT_AT_OPERATION": str(cut_at_operation)}
+            [_STANDIN], {"CUT_AT_OPERATION": str(cut_at_operation)}
         )
         self._switch = threading.RLock()  # held while the process changes
         self._process: Any = None  # the running Process

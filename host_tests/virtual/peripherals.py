@@ -9,6 +9,8 @@ import sys
 import time
 from collections import namedtuple
 
+import wlan
+
 # What the diode of an RP2 shows at 27 °C: 706 mV of 3.3 V in 65536 steps.
 _CORE_27_C = 14020
 _RSSI_DBM = -50
@@ -49,37 +51,18 @@ class _WDT:
         pass
 
 
-class _WLAN:
+class _WLAN(wlan.WLAN):
     def __init__(self, interface):
-        self._is_active = self._is_connected = False
-
-    def active(self, is_active=None):
-        if is_active is not None:
-            self._is_active = is_active
-        return self._is_active
-
-    def connect(self, name, password=None):
-        self._is_connected = True
+        super().__init__(interface)
+        self.is_in_reach, self.dbm = True, _RSSI_DBM
 
     def disconnect(self):
-        self._is_connected = False
+        self.is_up = False
 
-    def deinit(self):
-        self._is_connected = False
-
-    def isconnected(self):
-        return self._is_connected
-
-    def config(self, **options):
-        pass
+    deinit = disconnect
 
     def ifconfig(self):
         return "127.0.0.1", "255.0.0.0", "127.0.0.1", "127.0.0.1"
-
-    def status(self, what="rssi"):
-        if what != "rssi":
-            raise ValueError("unknown status param")
-        return _RSSI_DBM
 
 
 class _SPI:
@@ -89,10 +72,10 @@ class _SPI:
 
 class _Cable(_WLAN):
     def __init__(self, **options):
-        self._is_connected = False
+        super().__init__(wlan.STA_IF)
 
     def active(self, is_active):
-        self._is_connected = is_active
+        self.is_up = is_active
 
 
 class _RTC:
@@ -151,9 +134,7 @@ _Machine.reset_cause = lambda: _Machine.cause
 
 
 class _Network:
-    STA_IF = 0
-    STAT_WRONG_PASSWORD = -3
-    STAT_NO_AP_FOUND = -2
+    STA_IF = wlan.STA_IF
     PHY_W5500 = 1
     PHY_LAN8720 = 2
     PHY_IP101 = 3

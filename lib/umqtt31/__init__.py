@@ -908,12 +908,12 @@ def next_entry(client):
             return at
         at = entry_after(client, at)
     client._next = at
-    return bring(client) if client._behind else -1
+    return bring(client)
 
 
 def bring(client):
     """The oldest entry behind the tail comes into the ring -> where, -1 for nowhere."""
-    at = _place(client, client.buffer_size + _ENTRY)
+    at = _place(client, client.buffer_size + _ENTRY) if client._behind else -1
     if at >= 0:
         client._tail = at + client._store.fetch(client._ring, at)
         client._behind -= 1

@@ -104,10 +104,14 @@ def extend(base):
             if self._keep and not qos:
                 if self._left or self._acks_n:
                     push(self)  # if it fails, this message is kept
-                while self._behind and bring(self) >= 0:  # what is older goes out before
+                while bring(self) >= 0:  # what is older goes out before
                     pass
             self._age = max_age
             try:
+                give_back(self)
+                # 31-2.4-ID: as others were given up, ids may have come round.
+                if qos and id_of(self, self._head) == self._id % 65535 + 1:
+                    raise MQTTError(_FULL)
                 if self.level > 4:
                     packet_id = self._publish(topic, msg, retain, qos, max_age, properties)
                 else:
@@ -187,7 +191,6 @@ def extend(base):
 
         def _room_at(self, at):
             # -> so many bytes find room where the ring is free from `at` on, as in _place().
-            give_back(self)
             head = self._head
             if at == head:
                 return self._size
@@ -349,7 +352,13 @@ def _has_topic(client, at, topic):
     ring = client._ring
     at += 9 + (ring[at + 6] >> 7)  # behind one or two bytes of length
     n = ring[at - 2] << 8 | ring[at - 1]
-    return n == len(topic) and ring.find(topic, at, at + n) > 0
+    if n != len(topic):
+        return False
+    for byte in topic:  # find() takes no memoryview
+        if ring[at] != byte:
+            return False
+        at += 1
+    return True
 
 
 def _is_old(client, at, topic):

@@ -152,7 +152,6 @@ def image(board, firmware, config, number, out, is_plain):
 def provision(board, firmware, batch, config, number, out, is_plain):
     """Make one image per device of a batch, and a manifest with hashes."""
     from . import provision as provisioning
-    from .batch import read_batch
     from .config import files_of
     from .deploy import with_list
     from .image import make_base
@@ -160,7 +159,7 @@ def provision(board, firmware, batch, config, number, out, is_plain):
 
     profile = load_profile(board)
     _warn_of_memory(profile)
-    devices = read_batch(batch, profile, config)
+    devices = provisioning.read_batch(batch, profile, config)
     folders = {batch.parent: None} | ({config.parent: None} if config else {})
     files = {one["client_id"]: files_of(one, *folders) for one in devices}
     base = make_base(profile, firmware, with_list(_built(profile, number, is_plain)))

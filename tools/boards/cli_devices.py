@@ -74,13 +74,12 @@ def journal(context, port, out):
     """Read the journal area back from the board and show what is in it."""
     from tools.journal.cli import dump
 
-    from .journal_area import read_area
     from .remote import Remote
 
     out = out or BUILD / "journal.img"
-    data = read_area(port)
-    # Reading stopped the firmware.
-    Remote(port).restart()
+    board = Remote(port)
+    data = board.read_journal()
+    board.restart()  # reading stopped the firmware
     out.parent.mkdir(parents=True, exist_ok=True)
     write_private(out, data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")

@@ -6,12 +6,14 @@ the board's profile fills in the buffer sizes.  Secrets appear in no message.
 
 import difflib
 import json
+import ssl
+import tempfile
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import ModuleType
 
-from .credentials import check_pair
 from .errors import BoardError
-from .places import FIRMWARE, read_toml, shown
+from .places import FIRMWARE, read_toml, shown, write_private
 
 SETTINGS = "settings.json"
 # Measured with few and small messages: docs/reference/board-profiles.md.
@@ -100,7 +102,7 @@ def files_of(settings, *folders):
         if name := settings.get(key):
             found[name] = _read(key, name, folders)
     if settings.get("tls_cert"):
-        check_pair(found, settings["tls_cert"], settings["tls_key"])
+        _check_pair(found, settings["tls_cert"], settings["tls_key"])
     text = json.dumps(settings, indent=1, ensure_ascii=False) + "\n"
     return found | {SETTINGS: text.encode()}
 
@@ -120,3 +122,24 @@ def _read(key, name, folders):
             raise BoardError(f"{shown(folder / name)}: {error.strerror}") from None
     where = " or ".join(shown(folder) for folder in folders)
     raise BoardError(f"{key}: there is no {name} in {where}")
+
+
+def _check_pair(files, certificate, key):
+    # A board would only hear from its broker that they do not fit.  As far as Python can: PEM
+    # only.  Contents are never shown.
+    names = certificate, key
+    if not all(b"-----BEGIN " in files[name] for name in names):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        public, private = Path(folder) / "crt", Path(folder) / "key"
+        write_private(public, files[certificate])
+        write_private(private, files[key])
+        try:
+            # No board would ask for the key's password.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(public, private, "")
+        except ssl.SSLError as error:
+            why = "the key is not the certificate's"
+            if error.reason != "KEY_VALUES_MISMATCH":
+                reason = f" ({error.reason})" if error.reason else ""
+                why = f"not a certificate and its key, without password, as PEM{reason}"
+            raise BoardError(f"{certificate}, {key}: {why}") from None

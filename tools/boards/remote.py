@@ -4,6 +4,7 @@ Each call is one `mpremote connect PORT …`; actions of one call share one
 connection, so the board is soft-reset once at most.  Errors are one line.
 """
 
+import binascii
 import os
 import subprocess
 import sys
@@ -54,6 +55,20 @@ class Remote:
         with told_errors(self.port, "the board is gone; plug it in again"):
             with open_port(self.port, timeout=1) as line:
                 self.send_restart(line)
+
+    def read_journal(self):
+        """The bytes of the journal area, as an image file for `tools.journal`."""
+        lines = self.execute(device.source("journal_area")).split()
+        try:
+            size = int(lines[0])
+            erased = b"\xff" * size
+            blocks = [erased if line == "-" else binascii.a2b_base64(line) for line in lines[1:]]
+            is_whole = all(len(block) == size for block in blocks)
+        except (IndexError, ValueError):
+            is_whole = False
+        if not is_whole:
+            raise BoardError(f"{self.port}: the answer was cut short; try again")
+        return b"".join(blocks)
 
     @staticmethod
     def send_restart(line):

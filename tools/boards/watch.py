@@ -76,19 +76,8 @@ def _clock(when):
 
 
 def _json(topic, envelope):
-    about = {
-        "topic": topic,
-        "device": envelope.device,
-        "kind": "health" if envelope.is_health else "reading",
-        "time": envelope.time,
-        "boot": envelope.boot,
-        "stream": envelope.stream,
-        "sequence": envelope.sequence,
-        "uptime_s": envelope.uptime_s,
-        "firmware": envelope.firmware,
-        "values": envelope.named_values(),
-    }
-    return json.dumps(about)
+    about = {"topic": topic, "kind": "health" if envelope.is_health else "reading"}
+    return json.dumps(about | vars(envelope) | {"values": envelope.named_values()})
 
 
 def connect(server, user=None, password=None, ca=None, cert=None, key=None, cleared=None, **more):

@@ -1,12 +1,9 @@
-"""Counts what was accepted, received, lost, duplicated and out of order, per stream.
+"""Counts what was accepted, received, lost, duplicated and out of order, per stream.  Pure."""
 
-Pure functions.  The envelope of docs/reference/readings.md is read here with code of its own:
-an error of the firmware's writer must not cancel itself out.
-"""
-
-import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+from tools.boards.envelope import read_envelope
 
 Number = tuple[int, int]  # boot, sequence
 
@@ -25,15 +22,12 @@ class Account:
     disordered: int
 
 
-def number_of(envelope: bytes) -> tuple[int, Number]:
+def number_of(payload: bytes) -> tuple[int, Number]:
     """The stream of a reading, and its boot and sequence number.  Raises ValueError."""
-    if len(envelope) < 45 or envelope[:2] != b"\x75\x02":
-        raise ValueError(f"not a reading: {envelope.hex()}")
-    boot, sequence = struct.unpack_from(">II", envelope, 4)
-    stream, count = struct.unpack_from(">BB", envelope, 16)
-    if len(envelope) != 45 + 5 * count:
-        raise ValueError(f"not a reading: {envelope.hex()}")
-    return stream, (boot, sequence)
+    found = read_envelope(payload)
+    if found is None:
+        raise ValueError(f"not a reading: {payload.hex()}")
+    return found.stream, (found.boot, found.sequence)
 
 
 def balance(

@@ -8,7 +8,7 @@ from rich.console import Console
 from tools.micropython import Interpreter, MicroPythonError, choose, interpreters
 from tools.project import ROOT
 
-from . import audit, links, plug, verdict
+from . import acts, audit, verdict
 from .broker import BrokerError
 from .desk import HEAP_BYTES, DeskError
 from .stage import Outcome, Stage
@@ -68,7 +68,7 @@ def cli(readings: int, kills: int, seed: int, bits: str | None, out: Path) -> No
 
 def _play(stage: Stage, readings: int, kills: int, seed: int) -> list[Outcome]:
     with stage:
-        return [links.play(stage, readings), plug.play(stage, kills, seed)]
+        return [acts.break_links(stage, readings), acts.pull_plugs(stage, kills, seed)]
 
 
 def _smallest_bits() -> int:

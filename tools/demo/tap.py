@@ -25,6 +25,8 @@ _FIN, _SYN, _RST, _PSH, _ACK = 1, 2, 4, 8, 16
 class Capture:
     """A pcap file under construction; safe to use from several threads."""
 
+    clock = staticmethod(time.time_ns)
+
     def __init__(self, path: Path):
         self.path = Path(path)
         self._file = self.path.open("wb")
@@ -46,7 +48,7 @@ class Capture:
         with self._lock:
             if self._file.closed:
                 return
-            now_us = time.time_ns() // 1000
+            now_us = self.clock() // 1000
             seconds, micros = divmod(now_us, 1_000_000)
             self._file.write(struct.pack("<IIII", seconds, micros, len(frame), len(frame)))
             self._file.write(frame)

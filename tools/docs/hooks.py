@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 from mkdocs.config.defaults import MkDocsConfig
@@ -72,23 +73,24 @@ def _targets() -> Iterator[str]:
         yield f"| `make {target}` | {meaning} |"
 
 
-def _commands() -> Iterator[str]:
-    context = click.Context(main, info_name="python -m tools")
-    for name in main.list_commands(context):
-        yield from _helps(main.get_command(context, name), name, context, 3)
-
-
-def _helps(
-    command: click.Command | None, name: str, above: click.Context, depth: int
-) -> Iterator[str]:
-    assert command
-    context = click.Context(
-        command, info_name=name, parent=above, terminal_width=78, max_content_width=78
-    )
-    yield from ("", "#" * depth + f" {name}", "", "```text", command.get_help(context), "```", "")
+def contexts_of(command: click.Command, name: str, **settings: Any) -> Iterator[click.Context]:
+    """Those of a command and of all below it, in their order."""
+    context = click.Context(command, info_name=name, **settings)
+    yield context
     if isinstance(command, click.Group):
-        for further in command.list_commands(context):
-            yield from _helps(command.get_command(context, further), further, context, depth + 1)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found
+            yield from contexts_of(found, name, **settings | {"parent": context})
+
+
+def _commands() -> Iterator[str]:
+    width = {"terminal_width": 78, "max_content_width": 78}
+    for context in contexts_of(main, "python -m tools", **width):
+        *above, name = context.command_path.split()[2:]
+        if above:
+            heading = "##" + "#" * len(above) + f" {name}"
+            yield from ("", heading, "", "```text", context.get_help(), "```", "")
 
 
 def _deep_sleep() -> Iterator[str]:

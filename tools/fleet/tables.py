@@ -7,16 +7,15 @@ tables before; files of tasks that failed are deleted there.
 
 import re
 import shutil
-import urllib.parse
 import uuid
 from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
+from pyarrow import dataset, fs
 
-from . import columns, outcome, places, schemas
+from . import outcome, places, schemas
 from .places import place
 
 FRESH = "_fresh"  # Spark, pandas and pyarrow pass over names with an underscore
@@ -34,10 +33,13 @@ def folder_name(column, value):
 
 
 class Outbox:
-    """Takes the rows of one task, writes files that nobody sees yet, counts findings."""
+    """Takes the rows of one task, writes files that nobody sees yet, counts findings.
 
-    def __init__(self, out):
-        self._fresh = place(out) / FRESH
+    What is of a table that it `leaves` to others is only taken.
+    """
+
+    def __init__(self, out, leaves=()):
+        self._fresh, self._leaves = place(out) / FRESH, leaves
         self._task = uuid.uuid4().hex
         self._held, self._files = {}, {}
         self._rows, self._counts = Counter(), Counter()
@@ -48,6 +50,8 @@ class Outbox:
         if not table.num_rows:
             return
         self.taken.setdefault(name, []).append(table)
+        if name in self._leaves:
+            return
         self._rows[name] += table.num_rows
         self._counts.update(outcome.count(name, table))
         held = self._held.setdefault(name, [])
@@ -143,33 +147,17 @@ def _write(rows, path, schema):
 
 
 def read(out, name, some=None):
-    """A written table as an Arrow table, its columns (or some) those of the schema."""
-    schema = schemas.TABLES[name]
+    """A written table as an Arrow table, its columns (or some) those of the schema.
+
+    A column that an older version had not is null.
+    """
+    schema, path = schemas.TABLES[name], place(out) / name
     wanted = pa.schema([schema.field(one) for one in some or schema.names])
-    found = [wanted.empty_table()]
-    for path, below, *_ in places.files(place(out) / name):
-        if not below.endswith(".parquet") or below.rpartition("/")[2].startswith("."):
-            continue
-        with path.open("rb") as stream:
-            file = pq.ParquetFile(stream)
-            rows = file.read([one for one in wanted.names if one in file.schema_arrow.names])
-        more = {}
-        if "site" not in rows.column_names:
-            site = urllib.parse.unquote(below.split("/")[0].removeprefix("site="))
-            more["site"] = [site] * rows.num_rows
-        # A column that an older version had not is null.
-        found.append(columns.table(more, wanted, rows).cast(wanted))
-    return pa.concat_tables(found)
-
-
-def rewrite(out, name, rows):
-    """Write the rows of a table that is not shown yet into its files again, in their order."""
-    begin = 0
-    for path, *_ in places.files(place(out) / name):
-        with path.open("rb") as stream:
-            count = pq.ParquetFile(stream).metadata.num_rows
-        _write(rows.slice(begin, count).drop_columns(["site"]), path, schemas.TABLES[name])
-        begin += count
+    if not places.files(path):
+        return wanted.empty_table()
+    parts = dataset.partitioning(pa.schema([("site", pa.string())]), flavor="hive")
+    where = getattr(path, "path", str(path)), schema, "parquet", getattr(path, "store", None)
+    return dataset.dataset(*where, parts).to_table(wanted.names).cast(wanted)
 
 
 def publish(out, told, report=None):

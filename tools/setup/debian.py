@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from .errors import SetupError
+from . import SetupError
 
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _SUITES_OF_A_MACHINE = ("stable", "oldstable", "testing", "unstable", "sid")
@@ -133,6 +133,22 @@ class Suite:
         if done.returncode:
             errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
             raise SetupError(f"{self.title}: {errors[0] if errors else 'apt-get failed'}")
+
+
+def loader_of(folder: Path) -> Path:
+    """The dynamic loader of the C library that was unpacked into `folder`.  Raises SetupError."""
+    # Debian 12 has libraries in two places, and the loader in the first of them.
+    for top in ("lib", "usr/lib"):
+        for found in folder.glob(f"{top}/*-linux-gnu*/ld-linux*.so.*"):
+            return found
+    raise SetupError(f"{folder.name}: no dynamic loader in its libc6")
+
+
+def write_script(path: Path, text: str) -> None:
+    """A program of a few lines of shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
 
 
 def _output(*command: str | Path) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from tools.project import ROOT
 
-from .errors import SetupError
+from . import SetupError
 
 _PYPROJECT = ROOT / "pyproject.toml"
 VENV = ROOT / ".venv"

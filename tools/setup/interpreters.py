@@ -6,20 +6,17 @@ comes with them.  `.tools/bin/micropython-<version>-<bits>` are for people.
 """
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 from tools import micropython
 from tools.project import ROOT
 
-from . import debian
-from .errors import SetupError
+from . import SetupError, debian, system
 
 # Debian 13 has the oldest version that is supported; sid has the newest packaged one.
 _SUITES = ("trixie", "sid")
 _SMALLER = {"amd64": "i386", "arm64": "armhf"}
-_BIN = ROOT / ".tools" / "bin"
 _LISTS = ROOT / ".tools" / "apt"
 
 # What tests and virtual board use of an interpreter: prints nothing, or fails.
@@ -32,7 +29,6 @@ micropython.heap_unlock()
 """
 
 _WRAPPER = """\
-#!/bin/sh
 # MicroPython {release}, {bits} bits, on the C library it was built for.
 root=$(dirname "$(readlink -f "$0")")/../micropython/{name}
 exec "$root/{loader}" --library-path "$root/{libraries}" "$root/{program}" "$@"
@@ -89,19 +85,15 @@ def _unpack(suite: debian.Suite) -> None:
     print(f"setup:   of {suite.title}", flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     suite.unpack(["micropython"], folder)
-    loader = next(folder.glob("usr/lib/*/ld-linux*.so.*"), None)
-    if loader is None:
-        raise SetupError(f"{suite.title}: no dynamic loader in its libc6")
+    loader = debian.loader_of(folder)
     program = folder / "usr/bin/micropython"
     command = (str(loader), "--library-path", str(loader.parent), str(program))
     interpreter = _checked(command, suite.title)
-    places = {
-        "loader": str(loader.relative_to(folder)),
-        "libraries": str(loader.parent.relative_to(folder)),
-        "program": str(program.relative_to(folder)),
-    }
-    _write_wrapper(interpreter, folder.name, places)
+    found = {"loader": loader, "libraries": loader.parent, "program": program}
+    places = {name: str(path.relative_to(folder)) for name, path in found.items()}
     about = {"release": interpreter.release, "bits": interpreter.bits, **places}
+    wrapper = _WRAPPER.format(name=folder.name, **about)
+    debian.write_script(system.BIN / f"micropython-{interpreter.id}", wrapper)
     # Last: its existence says that all of the above is done.
     (folder / micropython.MANIFEST).write_text(json.dumps(about, indent=1) + "\n")
 
@@ -116,14 +108,3 @@ def _checked(command: tuple[str, ...], title: str) -> micropython.Interpreter:
         reason = (done.stdout + done.stderr).strip().splitlines()[-1]
         raise SetupError(f"MicroPython of {title} lacks something: {reason}")
     return interpreter
-
-
-def _write_wrapper(
-    interpreter: micropython.Interpreter, name: str, places: dict[str, str]
-) -> None:
-    _BIN.mkdir(parents=True, exist_ok=True)
-    path = _BIN / f"micropython-{interpreter.id}"
-    path.write_text(
-        _WRAPPER.format(release=interpreter.release, bits=interpreter.bits, name=name, **places)
-    )
-    os.chmod(path, 0o755)

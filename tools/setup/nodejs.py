@@ -1,6 +1,7 @@
 """Packages of Node.js under `.tools/`, as their lock files say: aedes, and scripts of the site.
 
-Without Node.js everything but the tests against aedes works; the site's pictures stay text.
+A lock file holds what `npm ci` reads: versions, hashes, and who needs whom.  Without Node.js
+everything but the tests against aedes works; the site's pictures stay text.
 """
 
 import shutil

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from tools.project import ROOT
 
-from . import debian, system
-from .errors import SetupError
+from . import SetupError, debian, system
 
 _BROKERS = ROOT / ".tools" / "brokers"
 MOSQUITTO = _BROKERS / "mosquitto"
@@ -35,13 +34,11 @@ _PROGRAMS = (
 
 # Erlang's own start script has the path of an installed Erlang written into it.
 _ERL = """\
-#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
 export ROOTDIR=$here/../.. BINDIR=$here EMU=beam PROGNAME=erl
 exec "$BINDIR/erlexec" "$@"
 """
 _START = """\
-#!/bin/sh
 root=$(dirname "$(readlink -f "$0")")/{root}
 exec "$root/{loader}" --library-path "{libraries}" "$0.elf" "$@"
 """
@@ -92,34 +89,21 @@ def _unpack(folder: Path) -> None:
 
 def _make_movable(folder: Path) -> None:
     """Have the programs start through the C library in `folder`, wherever that is moved to."""
-    # Debian 12 has libraries in two places, and the loader in the first of them.
+    loader = debian.loader_of(folder)
     places = [path for top in ("lib", "usr/lib") for path in folder.glob(f"{top}/*-linux-gnu*")]
-    loader = next((found for path in places for found in path.glob("ld-linux*.so.*")), None)
-    if loader is None:
-        raise SetupError(f"{folder.name}: no dynamic loader in its libc6")
     libraries = ":".join(f"$root/{path.relative_to(folder)}" for path in places)
     for program in (path for pattern in _PROGRAMS for path in folder.glob(pattern)):
-        if program.is_file() and not program.is_symlink() and _is_elf(program):
+        is_ours = program.is_file() and not program.is_symlink()
+        if is_ours and program.read_bytes().startswith(_ELF):
             program.rename(program.with_name(f"{program.name}.elf"))
             root = "/".join([".."] * len(program.parent.relative_to(folder).parts))
             text = _START.format(root=root, loader=loader.relative_to(folder), libraries=libraries)
-            _write_script(program, text)
+            debian.write_script(program, text)
     if erlang_of(folder) != folder:
-        _write_script(erlang_of(folder) / "erl", _ERL)
+        debian.write_script(erlang_of(folder) / "erl", _ERL)
 
 
 def _link(program: Path) -> None:
-    system.BIN.mkdir(parents=True, exist_ok=True)
-    text = '#!/bin/sh\nexec "$(dirname "$(readlink -f "$0")")/{}" "$@"\n'
     place = Path("..") / program.relative_to(ROOT / ".tools")
-    _write_script(system.BIN / program.name, text.format(place))
-
-
-def _is_elf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_ELF)) == _ELF
-
-
-def _write_script(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(0o755)
+    text = f'exec "$(dirname "$(readlink -f "$0")")/{place}" "$@"\n'
+    debian.write_script(system.BIN / program.name, text)

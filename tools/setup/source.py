@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from tools import archives
 from tools.project import ROOT
 
-from . import debian
-from .errors import SetupError
+from . import SetupError, debian
 
 FOLDER = ROOT / ".tools" / "source"
 _SUITE = "trixie"

@@ -12,8 +12,7 @@ from typing import IO
 
 from tools.project import ROOT
 
-from . import environment, interpreters, nodejs, programs, source, system
-from .errors import SetupError
+from . import SetupError, environment, interpreters, nodejs, programs, source, system
 
 __all__ = ["LAYERS", "SetupError", "run_all", "run_brokers"]
 

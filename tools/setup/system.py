@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from tools.project import ROOT
 
-from .errors import SetupError
+from . import SetupError
 
 BIN = ROOT / ".tools" / "bin"
 
@@ -81,15 +81,10 @@ def java_major() -> int:
     return int(match[1]) if match else 0
 
 
-def _has_venv() -> bool:
-    return all(importlib.util.find_spec(name) for name in ("venv", "ensurepip"))
-
-
 def _has(program: str) -> Callable[[], bool]:
     return lambda: find(program) is not None
 
 
-_VENV_LAYERS = ("client", "boards", "demo", "fleet", "docs", "all")
 MOSQUITTO = Need(
     "mosquitto",
     lambda: all(map(find, ("mosquitto", "mosquitto_sub"))),
@@ -99,35 +94,35 @@ MOSQUITTO = Need(
 NEEDS = (
     Need(
         "Python's venv",
-        _has_venv,
+        lambda: all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")),
         f"python3.{sys.version_info[1]}-venv",
         "python",
-        layers=_VENV_LAYERS,
-    ),  # fmt: skip
+        layers=("client", "boards", "demo", "fleet", "docs", "all"),
+    ),
     Need("tshark", _has("tshark"), "tshark", "wireshark"),
     Need(
         "npm",
         _has("npm"),
         "npm",
         "node",
-        without="tests against the broker aedes, pictures of the site",
-        layers=("docs", "all"),
+        "tests against the broker aedes, pictures of the site",
+        ("docs", "all"),
     ),
-    Need("valgrind", _has("valgrind"), "valgrind", "valgrind", without="counting instructions"),
+    Need("valgrind", _has("valgrind"), "valgrind", "valgrind", "counting instructions"),
     Need(
         "Chromium",
         lambda: any(_has(name)() for name in ("chromium", "chromium-browser", "google-chrome")),
         "chromium",
         "chromium",
-        without="the tests that look at pages",
+        "the tests that look at pages",
     ),
     Need(
         f"Java {JAVA_MAJOR}+",
         lambda: java_major() >= JAVA_MAJOR,
         "default-jre-headless",
         "openjdk",
-        without="the fleet pipeline",
-        layers=("fleet", "all"),
+        "the fleet pipeline",
+        ("fleet", "all"),
     ),
 )
 

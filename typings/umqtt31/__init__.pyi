@@ -99,27 +99,13 @@ class MQTTClient:
     """The largest packet in bytes."""
 
     def __init__(
-        self,
-        client_id: Data,
-        server: str | bytes,
-        port: int = 0,
-        user: Data | None = None,
-        password: Data | None = None,
-        keepalive: int = 60,
-        ssl: TLS = None,
-        *,
-        level: int = 3,
-        buffer_size: int = 256,
-        queue_bytes: int | None = None,
-        store: Journal | Store | None = None,
-        max_inflight: int = 4,
-        max_mqueue_len: int = 16,
-        max_awaiting_rel: int = 512,
-        await_rel_timeout: int = 300,
-        retry_interval: int | None = None,
-        connect_timeout: int = 10,
-        max_pause: int = 30,
-    ) -> None: ...
+        self, client_id: Data, server: str | bytes, port: int = 0, user: Data | None = None,
+        password: Data | None = None, keepalive: int = 60, ssl: TLS = None, *,
+        level: int = 3, buffer_size: int = 256, queue_bytes: int | None = None,
+        store: Journal | Store | None = None, max_inflight: int = 4, max_mqueue_len: int = 16,
+        max_awaiting_rel: int = 512, await_rel_timeout: int = 300,
+        retry_interval: int | None = None, connect_timeout: int = 10, max_pause: int = 30,
+    ) -> None: ...  # fmt: skip
     @property
     def is_connected(self) -> bool:
         """Is there a connection that the broker accepted?"""
@@ -135,8 +121,6 @@ class MQTTClient:
     def look_up(self, server: str, port: int) -> tuple[Any, ...]:
         """-> the first of what `socket.getaddrinfo()` says.  A program may put another function in
         its place, since this waits for the name server."""
-    def give_up(self, at: int, reason: int, is_waiting: bool = False) -> None:
-        """For options: the entry at this place of the ring is given up."""
     def set_last_will(self, topic: Data, msg: Data, retain: bool = False, qos: int = 0) -> None:
         """What the broker publishes when the connection is lost."""
     def set_callback(self, f: Callable[[bytes, bytes], object] | None) -> None:
@@ -239,14 +223,6 @@ class Message:
         """Copy the payload to the start of `target` -> bytes copied (what fits)."""
     def __getitem__(self, index: int) -> int:
         """Byte `index` of the payload.  Raises IndexError."""
-    def copy(self, at: int, n: int, target: bytearray | memoryview) -> int:
-        """For options: copy a part of the buffer, as `topic_into()`."""
-    def read(self, first: int, at: int, n: int) -> bool:
-        """For the client: decode a PUBLISH."""
-    def read_id(self, value: int) -> None:
-        """For the client: decode the id of a PUBLISH that is larger than the buffer."""
-    def keep(self) -> None:
-        """For options: answer the message in place of the client."""
 
 class Stats:
     """Counters since the client was made; also `stats["sent"]`."""
@@ -273,15 +249,3 @@ class Stats:
     pings: int
     """PINGREQ sent."""
     def __getitem__(self, name: str) -> int: ...
-
-def as_bytes(name: str, value: Any) -> Any:
-    """For options: `value` as bytes in some form."""
-
-def as_text(name: str, value: Any) -> bytes:
-    """For options: `value` as UTF-8 without NUL."""
-
-def check_range(name: str, value: Any, least: int, most: int) -> None:
-    """For options: raise TypeError or ValueError unless it is an int from `least` to `most`."""
-
-def string(value: bytes) -> bytes:
-    """For options: bytes behind their length."""

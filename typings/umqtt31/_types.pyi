@@ -56,16 +56,9 @@ class Store(Protocol):
     An entry is state, size, packet id and packet."""
 
     def open(
-        self,
-        client_id: bytes,
-        level: int,
-        buffer_size: int,
-        most: int,
-        hold: Any,
-        held: Any,
-        ring_bytes: int,
-        /,
-    ) -> Any:
+        self, client_id: bytes, level: int, buffer_size: int, most: int, hold: Any, held: Any,
+        ring_bytes: int, /,
+    ) -> Any:  # fmt: skip
         """Open it -> messages, those that may have been sent, last packet id, was it clean?"""
     def put(self, ring: Any, at: int, n: int, is_online: bool, is_behind: bool, /) -> Any:
         """Keep an entry -> is there room?"""

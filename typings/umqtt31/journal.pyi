@@ -24,12 +24,6 @@ class Journal:
         goes on without them."""
 
     def __init__(
-        self,
-        block_device: BlockDevice,
-        *,
-        program_bytes: int = 256,
-        erase_bytes: int = 4096,
-        cell_bytes: int = 64,
-        group_commit: bool = False,
-        erase_foreign: bool = False,
-    ) -> None: ...
+        self, block_device: BlockDevice, *, program_bytes: int = 256, erase_bytes: int = 4096,
+        cell_bytes: int = 64, group_commit: bool = False, erase_foreign: bool = False,
+    ) -> None: ...  # fmt: skip

@@ -11,21 +11,13 @@ from collections.abc import Iterable
 from ._types import Data
 
 def encode(
-    *,
-    payload_format_indicator: int = ...,
-    content_type: Data = ...,
-    response_topic: Data = ...,
-    correlation_data: Data = ...,
-    user_property: Iterable[tuple[Data, Data]] = ...,
-    message_expiry_interval: int = ...,
-    subscription_identifier: int = ...,
-    will_delay_interval: int = ...,
-    session_expiry_interval: int = ...,
-    request_problem_information: int = ...,
-    request_response_information: int = ...,
-    reason_string: Data = ...,
-    **other: int | Data,
-) -> bytes:
+    *, payload_format_indicator: int = ..., content_type: Data = ..., response_topic: Data = ...,
+    correlation_data: Data = ..., user_property: Iterable[tuple[Data, Data]] = ...,
+    message_expiry_interval: int = ..., subscription_identifier: int = ...,
+    will_delay_interval: int = ..., session_expiry_interval: int = ...,
+    request_problem_information: int = ..., request_response_information: int = ...,
+    reason_string: Data = ..., **other: int | Data,
+) -> bytes:  # fmt: skip
     """-> properties as bytes, by their names in the standard: made once, used as often as
     you like.
 

@@ -19,23 +19,13 @@ class MQTTClient(umqtt31.MQTTClient):
     time, all of one QoS above 0, none ever given up.  The rest as `umqtt31.MQTTClient`."""
 
     def __init__(
-        self,
-        client_id: Data,
-        server: str | bytes,
-        *args: Any,
+        self, client_id: Data, server: str | bytes, *args: Any,
         overflow: Literal["refuse", "drop_oldest", "latest"] = "refuse",
-        mqueue_store_qos0: bool = False,
-        ordered: bool = False,
-        **options: Any,
-    ) -> None: ...
+        mqueue_store_qos0: bool = False, ordered: bool = False, **options: Any,
+    ) -> None: ...  # fmt: skip
     def publish(
-        self,
-        topic: Data,
-        msg: Data,
-        retain: bool = False,
-        qos: int = 0,
-        max_age: int = 0,
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0,
         properties: bytes | None = None,
-    ) -> int:
+    ) -> int:  # fmt: skip
         """As `umqtt31.MQTTClient.publish()`.  `max_age`: seconds, up to a day, after which the
         message is given up if it still waits in the queue, 0 for never."""

@@ -1,11 +1,11 @@
 """umqtt.robust's client over umqtt31: what loses its connection connects again."""
 
 from . import simple
-from ._types import Data
 
 class MQTTClient(simple.MQTTClient):
     """`umqtt31.simple.MQTTClient` whose `publish()`, `wait_msg()` and `check_msg()` survive
-    a lost connection.  `delay()` and `log()` are there to be replaced."""
+    a lost connection; what it has subscribed to is subscribed to again.  `delay()` and `log()`
+    are there to be replaced."""
 
     DELAY: float
     """Seconds between two attempts to connect."""
@@ -21,11 +21,5 @@ class MQTTClient(simple.MQTTClient):
 
         Raises MQTTException if the broker refuses for good.
         """
-    def subscribe(  # type: ignore[override]  # one filter, as umqtt.robust
-        self, topic: Data, qos: int = 0
-    ) -> None:
-        """As simple's; the filter is remembered and subscribed to again."""
-    def unsubscribe(self, topic: Data) -> None:  # type: ignore[override]  # one at a time
-        """As simple's; the filter is forgotten."""
     def check_msg(self, attempts: int = 2) -> int | None:  # type: ignore[override]
         """Handle one message, if one is there; connects again up to `attempts` times."""

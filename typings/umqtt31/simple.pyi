@@ -55,21 +55,11 @@ class MQTTClient(_client.MQTTClient):
     on, until something came, as umqtt.simple sets both back."""
 
     def __init__(
-        self,
-        client_id: Data,
-        server: str | bytes,
-        port: int | str = 0,
-        user: Data | None = None,
-        password: Data | None = None,
-        keepalive: int | None = 0,
-        ssl: TLS = None,
-        ssl_params: dict[str, Any] | None = None,
-        *,
-        level: int = 4,
-        buffer_size: int = 256,
-        connect_timeout: int = 10,
-        retry_interval: int | None = None,
-    ) -> None: ...
+        self, client_id: Data, server: str | bytes, port: int | str = 0, user: Data | None = None,
+        password: Data | None = None, keepalive: int | None = 0, ssl: TLS = None,
+        ssl_params: dict[str, Any] | None = None, *, level: int = 4, buffer_size: int = 256,
+        connect_timeout: int = 10, retry_interval: int | None = None,
+    ) -> None: ...  # fmt: skip
     def connect(  # type: ignore[override]  # umqtt.simple has its time-out here
         self,
         clean_session: bool = True,

@@ -68,14 +68,9 @@ class MQTTClient(_client.MQTTClient):
     def v5(self) -> Options:
         """What CONNECT says, and what the broker answered."""
     def publish(
-        self,
-        topic: Data,
-        msg: Data,
-        retain: bool = False,
-        qos: int = 0,
-        max_age: int = 0,
+        self, topic: Data, msg: Data, retain: bool = False, qos: int = 0, max_age: int = 0,
         properties: bytes = b"",
-    ) -> int:
+    ) -> int:  # fmt: skip
         """As `umqtt31.MQTTClient.publish()`.  `max_age`: seconds after which the broker gives the
         message up, 0 for never; while it waits here only `queueing` does.  `properties`: see
         `encode`."""

@@ -19,12 +19,9 @@ class WiFi:
     """Called with True when the link came, with False when it is gone."""
 
     def __init__(
-        self,
-        ssid: str,
-        password: str | None = None,
-        country: str | None = None,
+        self, ssid: str, password: str | None = None, country: str | None = None,
         pm: int | None = None,
-    ) -> None: ...
+    ) -> None: ...  # fmt: skip
     def is_up(self, timeout_ms: int = 0) -> bool:
         """Is there a link?  When not, and it is time, join again; wait for it so long."""
 

@@ -5,7 +5,6 @@ table 2-4, for what a client receives and what a program may give.
 """
 
 from host_tests.client.dialogue import error_of, refuses
-from host_tests.client.dialogues.test_codec import LENGTHS
 from micropython import heap_lock, heap_unlock
 from umqtt31.properties import (
     RECEIVED,
@@ -61,6 +60,14 @@ TABLE = (
     ("subscription_identifier_available", 1, b"\x29\x01", IN_CONNACK, 0),
     ("shared_subscription_available", 1, b"\x2a\x01", IN_CONNACK, 0),
 )
+
+
+# Lengths at every boundary of the encoding, and their bytes.
+LENGTHS = (
+    (0, b"\x00"), (1, b"\x01"), (127, b"\x7f"), (128, b"\x80\x01"), (321, b"\xc1\x02"),
+    (16383, b"\xff\x7f"), (16384, b"\x80\x80\x01"), (2097151, b"\xff\xff\x7f"),
+    (2097152, b"\x80\x80\x80\x01"), (268435455, b"\xff\xff\xff\x7f"),
+)  # fmt: skip
 
 
 def received(data, kind, table=RECEIVED):

@@ -1,4 +1,4 @@
-"""Plays scripts `with locked`: each call of the client is made with the heap locked.
+"""Plays scripts whose title says `locked`: each call of the client is made with the heap locked.
 
 Stream, clock, handler and hooks allocate nothing.  What may allocate is called as ever: connect(),
 subscribe(), disconnect().  Runs under MicroPython, and under CPython, where nothing is locked.
@@ -34,7 +34,7 @@ class LockedStream(FixedStream):
         self.read_most = read_most or len(self.incoming)
         self.write_most = write_most
         self.takes = -1
-        self.write_error = None
+        self.write_error = self.read_error = None
         self.is_blocked = self.is_closed = self._is_full = False
         self._requests = []
 
@@ -44,7 +44,17 @@ class LockedStream(FixedStream):
 
     def feed(self, *pieces):
         for piece in pieces:
-            super().feed(piece)
+            if isinstance(piece, OSError):
+                self.read_error = piece
+            elif piece:
+                super().feed(piece)
+            elif piece is not None:
+                self.is_ended = True
+
+    def readinto(self, buf, n):
+        if self.read_error and self.pos == self.end:
+            raise self.read_error
+        return super().readinto(buf, n)
 
     def answer(self, request, reply):
         self._requests.append(request)
@@ -175,6 +185,9 @@ class LockedPlayer(Player):
         number = alone[0]
         with locked:
             return method(number)
+
+    def do_on_oversize(self, text):
+        assert not text  # listen() has done it
 
     def do_dropped(self, text):
         self.dropped = self.d.drops.take()

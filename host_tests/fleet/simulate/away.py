@@ -17,84 +17,77 @@ def _subscribe_again(world, subscriber, ts, clean=False):
     return ts + 1_000
 
 
-def away_clean(world, device, ts):
-    """Legal: a subscriber's clean session ends with its connection; what comes then is gone."""
-    subscriber = device.subscriber
-    ts = world.disconnect(ts, subscriber) + 1_000
-    kept_s, subscriber.expiry_s = subscriber.expiry_s, 0
-    ts = _subscribe_again(world, subscriber, ts, clean=True)
-    subscriber.expiry_s = kept_s
-    ts = normal(world, device, ts + 1_000)
-    ts = world.disconnect(ts + 1_000, subscriber) + 1_000
-    for _ in range(2):
-        _, payload = world.reading(device, ts)
-        world.send(ts, device, payload)
-        ts += _SECOND_US
-    return _subscribe_again(world, subscriber, ts + 10 * _SECOND_US)
+def _leave(world, subscriber, ts):
+    return world.disconnect(ts, subscriber) + 1_000
 
 
-def away_kept(world, device, ts):
-    """Legal: what comes while a subscriber is away is delivered when it is back."""
-    subscriber = device.subscriber
-    ts = world.disconnect(ts, subscriber) + 1_000
-    payloads = []
-    for _ in range(4):
-        _, payload = world.reading(device, ts)
-        world.send(ts, device, payload)
-        payloads.append(payload)
-        ts += _SECOND_US
-    ts = world.connect(ts + 10 * _SECOND_US, subscriber, has_session=True) + 1_000
-    for payload in payloads:
+def _send(world, device, ts, count, pause_s=1, is_apart=False):
+    """-> ([(identity, payload), …], time behind them); no neighbours equal if `is_apart`."""
+    made = []
+    for _ in range(count):
+        one = world.reading(device, ts)
+        while is_apart and made and one[1] == made[-1][1]:
+            one = world.reading(device, ts)
+        world.send(ts, device, one[1])
+        made.append(one)
+        ts += pause_s * _SECOND_US
+    return made, ts
+
+
+def _fetch(world, device, made, ts):
+    """The subscriber is back in its session, and gets these."""
+    ts = world.connect(ts + 10 * _SECOND_US, device.subscriber, has_session=True) + 1_000
+    for _, payload in made:
         world.forward(ts, device, payload)
         ts += 2_000
     return ts
 
 
+def away_clean(world, device, ts):
+    """Legal: a subscriber's clean session ends with its connection; what comes then is gone."""
+    subscriber = device.subscriber
+    ts = _leave(world, subscriber, ts)
+    kept_s, subscriber.expiry_s = subscriber.expiry_s, 0
+    ts = _subscribe_again(world, subscriber, ts, clean=True)
+    subscriber.expiry_s = kept_s
+    ts = normal(world, device, ts + 1_000)
+    ts = _leave(world, subscriber, ts + 1_000)
+    _, ts = _send(world, device, ts, 2)
+    return _subscribe_again(world, subscriber, ts + 10 * _SECOND_US)
+
+
+def away_kept(world, device, ts):
+    """Legal: what comes while a subscriber is away is delivered when it is back."""
+    made, ts = _send(world, device, _leave(world, device.subscriber, ts), 4)
+    return _fetch(world, device, made, ts)
+
+
 def away_one_lost(world, device, ts):
     """The broker loses one of the messages that wait for a subscriber."""
-    subscriber = device.subscriber
-    ts = world.disconnect(ts, subscriber) + 1_000
-    payloads = []
-    for number in range(5):
-        identity, payload = world.reading(device, ts)
-        while payloads and payload == payloads[-1]:
-            # Of two equal neighbours nobody could tell which one was lost.
-            identity, payload = world.reading(device, ts)
-        world.send(ts, device, payload)
-        payloads.append(payload)
-        if number == 2:
-            world.lose(ts, device, identity)
-        ts += _SECOND_US
-    ts = world.connect(ts + 10 * _SECOND_US, subscriber, has_session=True) + 1_000
-    for number, payload in enumerate(payloads):
-        if number != 2:
-            world.forward(ts, device, payload)
-            ts += 2_000
-    return ts
+    begin = _leave(world, device.subscriber, ts)
+    # Of two equal neighbours nobody could tell which one was lost.
+    made, ts = _send(world, device, begin, 5, is_apart=True)
+    world.lose(begin + 2 * _SECOND_US, device, made[2][0])
+    return _fetch(world, device, made[:2] + made[3:], ts)
 
 
 def away_expired(world, device, ts):
     """Legal: the expiry time of a subscriber's session is over before it is back."""
     subscriber = device.subscriber
-    ts = world.disconnect(ts, subscriber) + 1_000
+    ts = _leave(world, subscriber, ts)
     subscriber.expiry_s = 30
     ts = world.connect(ts, subscriber, has_session=True) + 1_000
-    ts = world.disconnect(ts, subscriber) + 1_000
-    for _ in range(2):
-        _, payload = world.reading(device, ts)
-        world.send(ts, device, payload)
-        ts += 20 * _SECOND_US
+    _, ts = _send(world, device, _leave(world, subscriber, ts), 2, 20)
     subscriber.expiry_s = 3600
     return _subscribe_again(world, subscriber, ts)
 
 
 def message_expired(world, device, ts):
     """Legal: a message is too old when its subscriber is back."""
-    subscriber = device.subscriber
-    ts = world.disconnect(ts, subscriber) + 1_000
+    ts = _leave(world, device.subscriber, ts)
     _, payload = world.reading(device, ts)
     world.send(ts, device, payload, expiry_s=5)
-    ts = world.connect(ts + 20 * _SECOND_US, subscriber, has_session=True)
+    ts = world.connect(ts + 20 * _SECOND_US, device.subscriber, has_session=True)
     return normal(world, device, ts + 1_000)
 
 

@@ -84,40 +84,30 @@ class Client:
 class World:
     """Makes clients and moves packets; `faults` and `run` drive it."""
 
-    def __init__(self, devices, seed, levels=(3, 4), qos=None, site=b"fleet", **more):
-        """`more`: `plain` and `foreign` are parts of all devices, `subscriber_levels`."""
-        self.random = random.Random(seed)
-        self.truth = Truth(seed)
-        self.is_forwarding = True
-        self._out = []
-        self._count = 0
-        self.site = site
-        self.server = bytes((10, 0, 0, 1))
+    def __init__(self, plan):
+        self.random = random.Random(plan.seed)
+        self.truth = Truth(plan.seed)
+        self._plan = plan
+        self._out, self._count = [], 0
         collector = self._client(0, b"collector", 4, 2)
-        self.devices = []
-        self.subscribers = [collector]
-        watching = more.get("subscriber_levels", (4,))
-        for number in range(devices):
-            level = levels[number % len(levels)]
-            device = self._client(
-                number, b"dev-%06d" % number, level, number % 3 if qos is None else qos
-            )
+        self.devices, self.subscribers = [], [collector]
+        for number in range(plan.devices):
+            level = plan.levels[number % len(plan.levels)]
+            qos = number % 3 if plan.qos is None else plan.qos
+            device = self._client(number, b"dev-%06d" % number, level, qos)
             self.devices.append(device)
             device.subscriber, group = collector, b"all"
             if number % 4 == 3:
                 # Its own subscriber, so that a lost connection hits one device only.
-                level = watching[number // 4 % len(watching)]
-                device.subscriber, group = (
-                    self._client(number, b"watch-%06d" % number, level, 2),
-                    b"own",
-                )
-                device.subscriber.expiry_s = 3600
+                level = plan.subscriber_levels[number // 4 % len(plan.subscriber_levels)]
+                device.subscriber = self._client(number, b"watch-%06d" % number, level, 2)
+                device.subscriber.expiry_s, group = 3600, b"own"
                 self.subscribers.append(device.subscriber)
             # Spread over the numbers, the same for every seed.
-            device.is_plain = number * 7919 % 100 < more.get("plain", 0) * 100
+            device.is_plain = number * 7919 % 100 < plan.plain * 100
             if device.is_plain:
-                device.has_foreign = number * 104729 % 100 < more.get("foreign", 0) * 100
-            device.topic = b"%b/%b/%b/reading/1" % (site, group, device.name)
+                device.has_foreign = number * 104729 % 100 < plan.foreign * 100
+            device.topic = b"fleet/%b/%b/reading/1" % (group, device.name)
 
     def _client(self, number, name, level, qos):
         kind = {b"d": 11, b"w": 12, b"c": 13}[name[:1]]
@@ -150,7 +140,7 @@ class World:
         client.connections += 1
         port = 20_000 + client.connections % 40_000
         address = client.address
-        server = self.server if len(address) == 4 else b"\xfd" + bytes(14) + b"\1"
+        server = bytes((10, 0, 0, 1)) if len(address) == 4 else b"\xfd" + bytes(14) + b"\1"
         isn = self.random.getrandbits(32), self.random.getrandbits(32)
         client.connection = tcp.Connection(address, server, port, *isn)
         self.emit(ts, client, 0, b"", tcp.SYN)
@@ -184,9 +174,10 @@ class World:
 
     def subscribe(self, ts, client):
         """A subscriber asks for its device's readings, a collector for all."""
-        name = self.site + b"/own/dev-%06d/#" % client.number
-        if client.name[:1] == b"c":
-            name = self.site + b"/all/+/reading/#"
+        is_collector = client.name[:1] == b"c"
+        name = (
+            b"fleet/all/+/reading/#" if is_collector else b"fleet/own/dev-%06d/#" % client.number
+        )
         packet_id = client.next_id(0)
         none = client.no_properties
         self.emit(ts, client, 0, packets.subscribe(packet_id, (name, 2), properties=none))
@@ -219,15 +210,8 @@ class World:
             return self.identity(device), b"%d" % (20 + self.random.randrange(3))
         uptime_s = (ts - device.booted) // 1_000_000
         values = (2000 + device.sequence % 500, 3300 - device.sequence % 90)
-        payload = reading(
-            0x0100 + device.number % 3,
-            device.boot,
-            device.sequence,
-            uptime_s,
-            1,
-            device.name,
-            values,
-        )
+        boot = (0x0100 + device.number % 3, device.boot)
+        payload = reading(*boot, device.sequence, uptime_s, 1, device.name, values)
         self.truth.readings += 1
         return self.identity(device), payload
 
@@ -275,7 +259,7 @@ class World:
 
     def forward(self, ts, device, payload, qos=None):
         """A whole flow from the broker to the device's subscriber."""
-        if not self.is_forwarding:
+        if not self._plan.is_forwarded:
             return
         qos = device.qos if qos is None else qos
         subscriber = device.subscriber

@@ -37,42 +37,32 @@ class Plan:
     subscriber_levels: tuple = (4,)  # of the devices' own subscribers
 
 
-def pcap(plan, stream, progress=None):
+def pcap(plan, stream):
     """Write a capture to the binary `stream` -> `Truth`."""
-    writer = _PcapWriter(plan, stream)
-    return _run(plan, writer, progress)
+    return _run(plan, _PcapWriter(plan, stream))
 
 
-def json_lines(plan, stream, progress=None):
+def json_lines(plan, stream):
     """Write to the text `stream` what the subscribers print -> `Truth`."""
-    return _run(plan, _JsonWriter(stream), progress)
+    return _run(plan, _JsonWriter(stream))
 
 
-def write(plan, path, progress=None):
+def write(plan, path):
     """Write the traffic to `path` by its ending, the truth beside it -> `Truth`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".jsonl":
         with path.open("w", encoding="utf-8") as stream:
-            truth = json_lines(plan, stream, progress)
+            truth = json_lines(plan, stream)
     else:
         with path.open("wb") as stream:
-            truth = pcap(plan, stream, progress)
+            truth = pcap(plan, stream)
     beside = path.with_name(path.name + ".truth.json")
     beside.write_text(json.dumps(dataclasses.asdict(truth), indent=1), encoding="utf-8")
     return truth
 
 
-def _run(plan, writer, progress):
-    world = World(
-        plan.devices,
-        plan.seed,
-        plan.levels,
-        plan.qos,
-        plain=plan.plain,
-        foreign=plan.foreign,
-        subscriber_levels=plan.subscriber_levels,
-    )
-    world.is_forwarding = plan.is_forwarded
+def _run(plan, writer):
+    world = World(plan)
     writer.begin(world)
     for number, client in enumerate(world.subscribers):
         world.start(START_US + number * 1_000, client)
@@ -100,8 +90,6 @@ def _run(plan, writer, progress):
         if done % _STRETCH == _STRETCH - 1:
             _keep_alive_all(world, due[0][0])
             writer.write(world.take(due[0][0]))
-            if progress:
-                progress(done + 1)
     end = max(at for at, _ in due) + 120_000_000
     _keep_alive_all(world, end)
     for client in (*world.devices, *world.subscribers):
@@ -117,20 +105,16 @@ def _keep_alive(world, client, until):
 
 
 def _keep_alive_all(world, until):
-    for client in world.subscribers:
-        _keep_alive(world, client, until)
-    for client in world.devices:
+    for client in (*world.subscribers, *world.devices):
         _keep_alive(world, client, until)
 
 
 class _PcapWriter:
     def __init__(self, plan, stream):
-        self._plan = plan
-        self._stream = stream
+        self._plan, self._stream = plan, stream
 
     def begin(self, world):
-        self._random = world.random
-        self._truth = world.truth
+        self._random, self._truth = world.random, world.truth
         self._stream.write(tcp.PCAP_HEADER)
 
     def write(self, emitted):
@@ -145,7 +129,7 @@ class _PcapWriter:
                 if rough and self._random.random() < rough:
                     frames += self._rough(connection, ts, direction, payload)
                     continue
-                if gaps and self._is_gap(direction, kind, payload, gaps):
+                if gaps and self._is_gap(direction, kind, gaps):
                     connection.frame(ts, direction, payload)
                     counts[kind] -= 1
                     self._truth.gaps += 1
@@ -153,7 +137,7 @@ class _PcapWriter:
             frames.append(connection.frame(ts, direction, payload, flags))
         self._stream.write(b"".join(frames))
 
-    def _is_gap(self, direction, kind, payload, rate):
+    def _is_gap(self, direction, kind, rate):
         # What the capture missed: PUBLISHes of devices, which the broker did get.
         return kind == "PUBLISH" and not direction and self._random.random() < rate
 
@@ -167,7 +151,7 @@ class _PcapWriter:
         if kind == "overlapped":
             # The second segment repeats some bytes of the first one.
             more = self._random.randrange(cut, len(payload) + 1)
-            first = connection.frame(ts, direction, payload)
+            connection.frame(ts, direction, payload)
             first = connection.frame(ts, direction, payload[:more], seq=before)
             return [first, connection.frame(ts, direction, payload[cut:], seq=before + cut)]
         first = connection.frame(ts, direction, payload[:cut])
@@ -190,14 +174,10 @@ class _JsonWriter:
             counts = self._truth.packets
             counts["PUBLISH"] = counts.get("PUBLISH", 0) + 1
             qos, packet_id, topic, message = packets.publish_fields(payload)
-            row = {
-                "tst": datetime.datetime.fromtimestamp(ts / 1e6, datetime.UTC).isoformat(),
-                "topic": topic.decode(),
-                "qos": qos,
-                "retain": payload[0] & 1,
-                "payloadlen": len(message),
-                "payload": message.hex(),
-            }
+            moment = datetime.datetime.fromtimestamp(ts / 1e6, datetime.UTC)
+            row = {"tst": moment.isoformat(), "topic": topic.decode(), "qos": qos}
+            row |= {"retain": payload[0] & 1, "payloadlen": len(message)}
+            row["payload"] = message.hex()
             if qos:
                 row["mid"] = packet_id
             self._stream.write(json.dumps(row) + "\n")

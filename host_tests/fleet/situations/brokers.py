@@ -102,7 +102,7 @@ def will_that_did_not_come(stage):
 
     stage.recorder.fault = fault
     freeze(dev)
-    stage.recorder.wait_until_closed_but(b"sub")
+    stage.recorder.wait_until_closed(b"sub")
     sub.publish("site/alive", b"1")
     sub.wait(2)
 

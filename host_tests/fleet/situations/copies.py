@@ -1,7 +1,6 @@
 """Neither disorder nor duplicates: equal payloads, wills, what QoS 1 allows."""
 
-import time
-
+from host_tests.patience import until
 from tools.demo.tap import BROKER
 
 from .stage import TOPIC, VALUES, Truth, freeze, situation
@@ -93,7 +92,4 @@ def shared_subscription(stage):
     pub = stage.client("pub")
     subs = [stage.client("sub%d" % n).subscribe("$share/g/site/#", 2) for n in range(2)]
     pub.publish(TOPIC, *VALUES, qos=2)
-    for _ in range(100):
-        if sum(len(sub.messages) for sub in subs) == 10:
-            break
-        time.sleep(0.05)
+    until(lambda: sum(len(sub.messages) for sub in subs) == 10)

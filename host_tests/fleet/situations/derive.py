@@ -7,6 +7,7 @@ order, with wrong times, without their beginning, cut short.
 
 import random
 import struct
+from functools import partial
 
 from .stage import Truth
 
@@ -120,18 +121,15 @@ def _proxied(frames, header):
     out = []
     for ts, frame, size in frames:
         mine, head, data = frame[34:36], frame[:54], frame[54:]
-        if _from_client(frame) and data and mine not in ahead:
+        is_mine, sequence = _from_client(frame), int.from_bytes(frame[38:42], "big")
+        sequence += ahead.get(mine, 0) if is_mine else 0
+        if is_mine and data and mine not in ahead:
             ahead[mine] = len(header)
             data = header + data
-            sequence = frame[38:42]
-        elif _from_client(frame):
-            number = int.from_bytes(frame[38:42], "big") + ahead.get(mine, 0)
-            sequence = (number & 0xFFFFFFFF).to_bytes(4, "big")
-        else:
-            sequence = frame[38:42]
         more = len(data) - len(frame[54:])
         length = (int.from_bytes(head[16:18], "big") + more).to_bytes(2, "big")
-        head = head[:16] + length + head[18:38] + sequence + head[42:]
+        place = (sequence & 0xFFFFFFFF).to_bytes(4, "big")
+        head = head[:16] + length + head[18:38] + place + head[42:]
         out.append((ts, head + data, size + more))
     return [out]
 
@@ -147,27 +145,14 @@ def proxy_protocol_2(frames):
 
 def _set_back(frames, seconds):
     # The clock of the computer that captures, in the middle.
-    half = len(frames) // 2
-    return [
-        [
-            (ts - seconds * 1_000_000 * (at >= half), frame, size)
-            for at, (ts, frame, size) in enumerate(frames)
-        ]
-    ]
+    half, us = len(frames) // 2, seconds * 1_000_000
+    return [frames[:half] + [(ts - us, frame, size) for ts, frame, size in frames[half:]]]
 
 
-def clock_set_back_by_5_s(frames):
-    return _set_back(frames, 5)
-
-
-def clock_set_back_by_30_s(frames):
-    return _set_back(frames, 30)
-
-
-def clock_set_back_by_an_hour(frames):
-    return _set_back(frames, 3600)
-
-
+_SET_BACK = {
+    **{"clock_set_back_by_5_s": 5, "clock_set_back_by_30_s": 30},
+    "clock_set_back_by_an_hour": 3600,
+}
 # Function, truth and what it is made of, by name.
 DERIVED: dict[str, tuple] = {
     "mirrored": (mirrored, Truth()),
@@ -183,12 +168,9 @@ DERIVED: dict[str, tuple] = {
     "proxy_protocol_1": (proxy_protocol_1, Truth()),
     "proxy_protocol_2": (proxy_protocol_2, Truth()),
     **{
-        one.__name__ + more: (one, Truth(told=["clock_set"]), source)
-        for one in (clock_set_back_by_5_s, clock_set_back_by_30_s, clock_set_back_by_an_hour)
-        for more, source in (
-            ("", "plain_values"),
-            ("_among_equals", "equal_values_at_intervals"),
-        )
+        name + more: (partial(_set_back, seconds=seconds), Truth(told=["clock_set"]), source)
+        for name, seconds in _SET_BACK.items()
+        for more, source in (("", "plain_values"), ("_among_equals", "equal_values_at_intervals"))
     },
     "publishers_from_before": (
         from_the_last_connect_on,

@@ -2,10 +2,8 @@
 
 import json
 
-from tools.demo.tap import BROKER, CLIENT
-
+from .faults import twice
 from .losses import _drop
-from .recorder import packet_id
 from .stage import NUMBERED, TOPIC, Truth, situation
 
 
@@ -70,21 +68,6 @@ def short_value_twice_at_qos_2(stage):
     pub, sub = stage.both(2)
     pub.publish(TOPIC, b"1", b"2", qos=2, quiet_s=10)
     sub.wait(2)
-    first: list[bytes] = []
-
-    def fault(link, sender, packet):
-        if packet[0] >> 4 == 3 and sender == BROKER and not first:
-            first.append(packet_id(packet))
-            link.to_client(packet)
-            stage.quiet(1)
-            link.to_client(packet.replace(first[0], b"\x77\x77", 1))
-            return False
-        if sender == CLIENT and packet[2:4] == b"\x77\x77":
-            if packet[0] == 0x50:
-                link.to_client(b"\x62\x02\x77\x77")
-            return False  # the broker knows nothing of the second one
-        return True
-
-    stage.recorder.fault = fault
+    stage.recorder.fault = twice(stage, pause_s=1)
     pub.publish(TOPIC, b"7", b"3", b"4", qos=2, quiet_s=10)
     sub.wait(6)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tools.demo.mosquitto import Mosquitto
 
-from . import derive
-from .catalogue import SITUATIONS, Stage
+from . import SITUATIONS, derive
 from .recorder import Recorder
+from .stage import Stage
 
 
 def record(folder: Path, names=()) -> list[str]:

@@ -16,6 +16,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from host_tests.patience import until
 from host_tests.standin import packets
 from tools.demo.tap import BROKER, CLIENT, Capture
 
@@ -37,8 +38,7 @@ class Recorder:
         self.fault = lambda link, sender, packet: True
         self._broker_port = broker_port
         self._ahead_ns = ahead or [0]  # of several recorders on one stage the same
-        clock = lambda: time.time_ns() + self._ahead_ns[0]  # noqa: E731
-        self._capture = _Capture(path, clock, shown_port)
+        self._capture = _Capture(path, lambda: time.time_ns() + self._ahead_ns[0], shown_port)
         self._links: list[Link] = []
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
@@ -76,13 +76,9 @@ class Recorder:
         for link in self._links:
             link.is_unplugged |= link.name == name
 
-    def wait_until_closed(self) -> None:
-        """Wait until no connection is open."""
-        self.wait_until_closed_but(None)
-
-    def wait_until_closed_but(self, name: bytes | None) -> None:
-        """The same, but for those of one client."""
-        _until(lambda: not any(link.is_open and link.name != name for link in self._links))
+    def wait_until_closed(self, but: bytes | None = None) -> None:
+        """Wait until no connection is open, but for those of one client."""
+        until(lambda: not any(link.is_open and link.name != but for link in self._links))
 
     def _accept(self) -> None:
         while True:
@@ -107,7 +103,8 @@ class Recorder:
 class _Capture(Capture):
     # Shows the broker at a port of its own, and clients at others than those of the first one.
     def __init__(self, path, clock, shown_port):
-        super().__init__(path, clock)
+        super().__init__(path)
+        self.clock = clock
         self._shift = shown_port - SHOWN_PORT
 
     def write(self, frame):
@@ -208,6 +205,14 @@ def packet_id(packet):
     return packets.u16(packets.read_id(packet))
 
 
+def _properties(kind, values):
+    found = Properties(kind)
+    for name, value in values.items():
+        if value is not None:
+            setattr(found, name, value)
+    return found
+
+
 class Client:
     """A paho client that waits for each answer.  Options: see `__init__`."""
 
@@ -238,15 +243,9 @@ class Client:
         self._recorder, self._port = recorder, port or recorder.port
         self.name, self.level = name, level
         self._keep_alive_s, self._clean = keep_alive_s, clean
-        self._properties = None
-        if level == 5:
-            self._properties = Properties(PacketTypes.CONNECT)
-            if expiry_s is not None:
-                self._properties.SessionExpiryInterval = expiry_s
-            if packet_bytes_max is not None:
-                self._properties.MaximumPacketSize = packet_bytes_max
-            if receive_max is not None:
-                self._properties.ReceiveMaximum = receive_max
+        said = {"SessionExpiryInterval": expiry_s, "MaximumPacketSize": packet_bytes_max}
+        said["ReceiveMaximum"] = receive_max
+        self._properties = _properties(PacketTypes.CONNECT, said) if level == 5 else None
         if will:
             self.paho.will_set(*will)
         if user:
@@ -309,16 +308,12 @@ class Client:
 
     def publish_nowait(self, topic, payload, qos=1, retain=False, **properties):
         """Publish without waiting for anything."""
-        more = {}
-        if properties:
-            more["properties"] = Properties(PacketTypes.PUBLISH)
-            for name, value in properties.items():
-                setattr(more["properties"], name, value)
-        return self.paho.publish(topic, payload, qos, retain, **more)
+        said = _properties(PacketTypes.PUBLISH, properties) if properties else None
+        return self.paho.publish(topic, payload, qos, retain, said)
 
     def wait(self, count):
         """Wait for that many messages in all."""
-        _until(lambda: len(self.messages) >= count)
+        until(lambda: len(self.messages) >= count)
 
     def disconnect(self):
         """Say goodbye, and give the broker time to read it: what it still sends to a client
@@ -330,11 +325,3 @@ class Client:
     def _wait(self, name):
         if not self._events[name].wait(_WAIT_S):
             raise TimeoutError("no answer to %s" % name)
-
-
-def _until(is_done):
-    end = time.monotonic() + _WAIT_S
-    while not is_done():
-        if time.monotonic() > end:
-            raise TimeoutError("what was waited for did not come")
-        time.sleep(0.01)

@@ -1,6 +1,7 @@
 """Not loss: sessions, options of level 5, what a publisher or a broker may refuse."""
 
 import time
+from functools import partial
 from typing import Any
 
 import paho.mqtt.client as mqtt
@@ -11,10 +12,10 @@ from .recorder import HOST, packet_id
 from .stage import TOPIC, Truth, situation, swallow
 
 
-def _away(stage, *, name="sub", **back):
+def _away(stage, **options):
     """Two messages, two while the subscriber is away, two when it is back."""
     pub = stage.client("pub")
-    sub = stage.client(name, **back).subscribe("site/#")
+    sub = stage.client("sub", **options).subscribe("site/#")
     pub.publish(TOPIC, b"1", b"2")
     sub.wait(2)
     stage.quiet()
@@ -24,52 +25,33 @@ def _away(stage, *, name="sub", **back):
     return pub, sub
 
 
-def _back(stage, pub, sub, **options):
+def _back(stage, pub, **options):
     again = stage.client("sub", **options).subscribe("site/#")
     pub.publish(TOPIC, b"5", b"6")
     return again
 
 
-@situation()
-def clean_session_offline(stage):
-    """The session of a clean session ends with its connection."""
-    pub, sub = _away(stage)
-    _back(stage, pub, sub).wait(2)
+_KEPT_AT_5 = {"level": 5, "clean": False, "expiry_s": 600}
+_SESSIONS: dict[str, tuple[int, dict]] = {  # how many come when the client is back, its options
+    "clean_session_offline": (2, {}),  # the session ends with its connection
+    "clean_session_level_3": (2, {"level": 3}),
+    "session_expiry_zero": (2, {"level": 5, "clean": False}),
+    "session_expiry_passed": (2, _KEPT_AT_5 | {"expiry_s": 1}),  # over a second later
+    "session_kept_level_4": (4, {"clean": False}),  # what came meanwhile waited
+    "session_kept_level_5": (4, _KEPT_AT_5),
+}
 
 
-@situation()
-def clean_session_level_3(stage):
-    pub, sub = _away(stage, level=3)
-    _back(stage, pub, sub, level=3).wait(2)
+def _left_and_back(stage, comes, options):
+    pub, _ = _away(stage, **options)
+    if options.get("expiry_s") == 1:
+        time.sleep(2.5)
+        pub.publish(TOPIC, b"late")
+    _back(stage, pub, **options).wait(comes)
 
 
-@situation()
-def session_expiry_zero(stage):
-    """Level 5 without an expiry time: the session ends with its connection."""
-    pub, sub = _away(stage, level=5, clean=False)
-    _back(stage, pub, sub, level=5, clean=False).wait(2)
-
-
-@situation()
-def session_expiry_passed(stage):
-    """The session is over a second after its connection."""
-    pub, sub = _away(stage, level=5, clean=False, expiry_s=1)
-    time.sleep(2.5)
-    pub.publish(TOPIC, b"late")
-    _back(stage, pub, sub, level=5, clean=False, expiry_s=1).wait(2)
-
-
-@situation()
-def session_kept_level_4(stage):
-    """What came meanwhile is delivered from the queue."""
-    pub, sub = _away(stage, clean=False)
-    _back(stage, pub, sub, clean=False).wait(4)
-
-
-@situation()
-def session_kept_level_5(stage):
-    pub, sub = _away(stage, level=5, clean=False, expiry_s=600)
-    _back(stage, pub, sub, level=5, clean=False, expiry_s=600).wait(4)
+for _name, (_comes, _options) in _SESSIONS.items():
+    situation(name=_name)(partial(_left_and_back, comes=_comes, options=_options))
 
 
 @situation()
@@ -144,16 +126,15 @@ def _until_bridged(near, far):
 @situation()
 def message_expiry(stage):
     """A message that was too old when the subscriber came back."""
-    options = {"level": 5, "clean": False, "expiry_s": 600}
     pub = stage.client("pub", level=5)
-    sub = stage.client("sub", **options).subscribe("site/#")
+    sub = stage.client("sub", **_KEPT_AT_5).subscribe("site/#")
     pub.publish(TOPIC, b"1")
     sub.wait(1)
     sub.disconnect()
     pub.publish(TOPIC, b"old", MessageExpiryInterval=1)
     pub.publish(TOPIC, b"3")
     time.sleep(2.2)
-    again = stage.client("sub", **options)
+    again = stage.client("sub", **_KEPT_AT_5)
     again.wait(1)
     pub.publish(TOPIC, b"4")
     again.wait(2)
@@ -267,9 +248,7 @@ def unsubscribed_after_return(stage):
     stage.recorder.fault = lambda *_: True
 
 
-@situation(
-    Truth(lost={("sub", TOPIC): [3]}),
-)
+@situation(Truth(lost={("sub", TOPIC): [3]}))
 def unsubscribe_refused(stage):
     """At level 5 the broker may refuse: the subscription goes on, and what is lost is lost."""
     pub, sub = stage.both(level=5)
@@ -331,23 +310,21 @@ def receive_maximum_reached(stage):
     sub.wait(3)
 
 
-@situation(Truth(findings=["session_not_kept"]), persistence=False)
-def session_forgotten(stage):
-    """The broker starts anew and has forgotten everybody."""
-    pub, sub = _away(stage, clean=False)
+def _forgotten(stage, **options):
+    pub, _ = _away(stage, **options)
     pub.disconnect()
     stage.broker.kill()
     stage.broker.start()
-    pub = stage.client("pub")
-    _back(stage, pub, sub, clean=False).wait(2)
+    _back(stage, stage.client("pub"), **options).wait(2)
+
+
+@situation(Truth(findings=["session_not_kept"]), persistence=False)
+def session_forgotten(stage):
+    """The broker starts anew and has forgotten everybody."""
+    _forgotten(stage, clean=False)
 
 
 @situation(Truth(lost={("sub", TOPIC): [2, 3]}), persistence=False)
 def session_forgotten_level_3(stage):
     """As above, and level 3 has no way to say so."""
-    pub, sub = _away(stage, level=3, clean=False)
-    pub.disconnect()
-    stage.broker.kill()
-    stage.broker.start()
-    pub = stage.client("pub")
-    _back(stage, pub, sub, level=3, clean=False).wait(2)
+    _forgotten(stage, level=3, clean=False)

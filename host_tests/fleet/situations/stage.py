@@ -36,7 +36,6 @@ class Truth:
 class Situation:
     """`play(stage)` records it; `broker` are options of mosquitto."""
 
-    name: str
     play: Callable
     truth: Truth
     broker: dict
@@ -45,11 +44,11 @@ class Situation:
 SITUATIONS: dict[str, Situation] = {}
 
 
-def situation(truth=None, **broker):
-    """Put the function into `SITUATIONS`."""
+def situation(truth=None, name=None, **broker):
+    """Put the function into `SITUATIONS`, by its name if no other is given."""
 
     def add(play):
-        SITUATIONS[play.__name__] = Situation(play.__name__, play, truth or Truth(), broker)
+        SITUATIONS[name or play.__name__] = Situation(play, truth or Truth(), broker)
         return play
 
     return add

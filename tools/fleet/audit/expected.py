@@ -7,7 +7,7 @@ import numpy as np
 from ..columns import marked, over, runs
 from .alignment import EARLY_US, SKEW_US
 from .messages import GRACE_US
-from .rows import FAR, alike, expanded, grouped
+from .rows import FAR, alike, equal_ones, grouped
 from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
@@ -61,9 +61,7 @@ class Expected:
         # -> (entry, message) for all messages of these places (or `some` of them), sent between
         # the two.
         places = self._published.place if some is None else self._published.place[some]
-        low = np.searchsorted(places, place, "left")
-        count = np.searchsorted(places, place, "right") - low
-        entry, message = expanded(low, count)
+        entry, message = equal_ones(place, places)
         message = message if some is None else some[message]
         when = self._published.sent[message]
         near = (when > begin[entry]) & (when < end[entry])

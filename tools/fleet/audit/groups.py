@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .rows import dictionary, expanded, identities
+from .rows import dictionary, equal_ones, identities
 from .spans import SHARED, unshared
 
 _MEMBER = ("site", "client_id", "connection")
@@ -56,9 +56,7 @@ def _of_groups(messages, groups):
     member, text = pairs // len(texts), pairs % len(texts)
     who = pc.index_in(identities(*(got[name] for name in _MEMBER)), names)
     who = pc.fill_null(who, len(names)).to_numpy()
-    first = np.searchsorted(member, who)
-    count = np.searchsorted(member, who, "right") - first
-    at, found = expanded(first, count)
+    at, found = equal_ones(who, member)
     mine = got.take(pa.array(at))
     mine = _with(mine, "client_id", texts.take(pa.array(text[found])))
     mine = _with(mine, "position", mine["first_sent"].cast(pa.int64()))

@@ -100,14 +100,14 @@ class Flows:
         kind, key = self.kind, self.key
         if len(kind) < 2:
             return
-        is_ack = (kind == PUBACK) | (kind == PUBREC)
         connection = self.rows.connection[self.row]
         same = (key[1:] == key[:-1]) & (connection[1:] == connection[:-1])
-        at = np.flatnonzero(same & is_ack[:-1] & (kind[1:] == PUBLISH))
         wait = np.abs(np.diff(self.rows.ts[self.row]))  # a clock may be set back
-        if len(at) and self._sort_stages(same, wait):
+        is_near = same & (wait < SWAPPED_US)
+        at = np.flatnonzero(is_near & (kind[:-1] != PUBLISH) & (kind[1:] == PUBLISH))
+        if len(at) and self._sort_stages(is_near):
             return self._unswap()
-        at = at[wait[at] < SWAPPED_US]
+        at = at[np.isin(kind[at], (PUBACK, PUBREC))]
         if not len(at):
             return
         # Pauses to the neighbours, none of which may be the better match.
@@ -123,10 +123,10 @@ class Flows:
         order[at], order[at + 1] = at + 1, at
         self.row, self.key, self.kind = self.row[order], key[order], kind[order]
 
-    def _sort_stages(self, same, wait):
+    def _sort_stages(self, is_near):
         # Packets of one message close together, the PUBLISH not the first of them -> found?
         kind = self.kind
-        begins = np.concatenate(([True], ~same | (wait >= SWAPPED_US)))
+        begins = np.append(True, ~is_near)
         first = np.flatnonzero(begins)
         bits = np.left_shift(1, kind.astype(np.int64))
         once = np.add.reduceat(bits, first) == np.bitwise_or.reduceat(bits, first)

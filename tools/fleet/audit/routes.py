@@ -27,6 +27,7 @@ from .rules import BREACHES, LOSSES
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost
+from .wills import not_sent
 
 # What `routes` reads of messages.
 COLUMNS = """
@@ -34,16 +35,17 @@ site client_id connection server direction topic qos packet_id retain payload_ha
 packet_bytes first_sent accepted expiry_s times_sent times_dup is_refused level session position
 capture offset number device boot stream sequence gaps is_early is_sent_before is_known
 """.split()
+_NO_WILLS = schemas.WILLS.empty_table()
 
 
-def routes(messages, subscriptions, exempt=(), wills=None):
+def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     """-> {"routes", "losses", "violations", "findings", "latency"} for messages of some topics.
 
     `messages`, `subscriptions` and `wills` are Arrow tables of `schemas`; subscriptions
     hold the filters that can match.  `exempt` are filters of topics without order.
     """
     laid = _laid(messages, subscriptions, wills)
-    names, facts, published, delivered, pairs, expected, found = laid
+    names, facts, spans, published, delivered, pairs, expected, found = laid
     copies = Copies(facts, published, expected, delivered, found, pairs)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
@@ -58,18 +60,23 @@ def routes(messages, subscriptions, exempt=(), wills=None):
         "losses": _with_bridges(messages, lost_rows, losses),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
-        "findings": _findings(names, pairs, published, delivered, found, copies),
+        "findings": pa.concat_tables(
+            [
+                _findings(names, pairs, published, delivered, found, copies),
+                not_sent(names, facts, spans, wills).cast(schemas.FINDINGS),
+            ]
+        ),
     }
 
 
 def _laid(messages, subscriptions, wills, is_group=False):
-    names, facts = Names(messages), Facts(messages)
+    names, facts = Names(messages, subscriptions, wills), Facts(messages)
     spans = Spans(subscriptions, names)
     published, delivered = Published(facts, names, wills), Delivered(facts, names, spans)
     pairs = Pairs(names, spans, delivered)
     expected = Expected(facts, names, spans, published, delivered, pairs, is_group)
     found = Matches(expected, delivered, pairs)
-    return names, facts, published, delivered, pairs, expected, found
+    return names, facts, spans, published, delivered, pairs, expected, found
 
 
 def _with_groups(losses, messages, subscriptions):
@@ -77,7 +84,9 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, published, _, pairs, expected, found = _laid(both[0], both[1], None, True)
+    names, facts, _, published, _, pairs, expected, found = _laid(
+        both[0], both[1], _NO_WILLS, True
+    )
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()

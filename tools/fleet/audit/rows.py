@@ -16,9 +16,6 @@ from ..columns import FAR, SET_US, begins, factorized, marked, over, ranked, who
 TYPES = {name: code for code, name in enumerate((*schemas.PACKET_TYPES, *schemas.EVENT_TYPES))}
 _NARROW = 1 << 31
 
-# What `judge` reads of `packets`.
-COLUMNS = [field.name for field in schemas.EVENTS]
-
 
 class Rows:
     """Columns of a table of `schemas.EVENTS`; one entry for each row, sorted.
@@ -155,11 +152,15 @@ def identities(site, client, connection):
     return pc.binary_join_element_wise(site, pc.coalesce(known, connection), "\0")
 
 
-def expanded(low, count):
-    """-> (entry, place): for each entry the `count` places from `low` on, one after the other."""
-    entry = np.repeat(np.arange(len(low)), count)
+def equal_ones(keys, others):
+    """-> (entry, place): for each of the `keys` the places of its equals among the others, one
+    after the other."""
+    order = np.argsort(others, kind="stable")
+    low, high = (np.searchsorted(others, keys, one, sorter=order) for one in ("left", "right"))
+    count = high - low
+    entry = np.repeat(np.arange(len(keys)), count)
     step = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count)
-    return entry, low[entry] + step
+    return entry, order[low[entry] + step]
 
 
 def _numbers(column, null=None):

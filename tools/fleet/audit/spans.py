@@ -42,15 +42,14 @@ class Spans:
         filters = texts(subscriptions["filter"])
         topics, codes = names.sorted_topics()
         found = matched(set(filters), topics)
-        sites = names.sites_of(subscriptions["site"])
         sizes = np.array([len(found[text]) for text in filters], np.int64)
-        rows = np.flatnonzero((sizes > 0) & (sites >= 0))
+        rows = np.flatnonzero((sizes > 0) & names.is_here)
         chosen = subscriptions.take(pa.array(rows))
         filters = [filters[row] for row in rows.tolist()]
         self.span = np.repeat(np.arange(len(rows)), sizes[rows])
         near = chain.from_iterable(found[text] for text in filters)
         topic = codes[np.fromiter(near, np.int64, len(self.span))]
-        self.place = sites[rows][self.span] * len(names.topics) + topic
+        self.place = names.site_asked[rows][self.span] * len(names.topics) + topic
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
         self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
         # What came shortly before had to wait as well: deliveries lag behind.
@@ -62,13 +61,13 @@ class Spans:
         self.is_implied = flags(chosen["is_implied"])
         self.is_own_excluded = flags(chosen["no_local"])
         self.keeps_retain = flags(chosen["as_published"])
-        self.client = names.clients_of(chosen)
-        self.server = names.servers_of(chosen["server"])
+        self.client, self.server = names.client_asked[rows], names.server_asked[rows]
         self._online = _lists(chosen, "online_begins"), _lists(chosen, "online_ends")
         self._asked = _lists(chosen, "asked")
         self._busy = _lists(chosen, "busy_begins"), _lists(chosen, "busy_ends")
         self.is_ever_busy = np.diff(self._busy[0][1]) > 0
         self._gaps = _lists(chosen, "gap_begins"), _lists(chosen, "gap_ends")
+        self.has_gaps = np.diff(self._gaps[0][1]) > 0
 
     def online(self, span, times):
         """How long (µs) the client had been connected before each time, in this session."""

@@ -24,7 +24,7 @@ from .told import parsed
 _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
 # Subscription options of level 5 (§3.8.3.1); below it their bits are 0.
-_QOS, _NO_LOCAL, _AS_PUBLISHED = 3, 4, 8
+_NO_LOCAL, _AS_PUBLISHED = 4, 8
 PAUSE_US = 1_000_000  # without a delivery: nothing waits in the broker
 OFTEN = 10  # deliveries that stand for a subscription which was not captured
 

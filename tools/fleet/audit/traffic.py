@@ -7,84 +7,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns import texts, whole
+from ..columns import whole
 from ..mqtt import matches
-from .rows import FAR, clients, dictionary, expanded, grouped
+from .rows import FAR, clients, dictionary, equal_ones, grouped
 
-UNKNOWN, UNSEEN = -1, -2  # servers
+UNKNOWN = -1  # server of a will
 
 
 class Names:
-    # Sites with topics, and subscribers, as numbers.
-    def __init__(self, messages):
-        site, self.sites = _encode(messages["site"])
-        self.topic, self.topics = _encode(messages["topic"])
-        who, self.clients = clients(messages)
-        self.place = site * len(self.topics) + self.topic
+    """Sites with topics, clients and servers as numbers: of messages, and behind them those of
+    subscriptions and wills."""
+
+    def __init__(self, messages, subscriptions, wills):
+        tables = messages, subscriptions, wills
+        (site, self.site_asked, of_will), self.sites = _encode([one["site"] for one in tables])
+        (self.topic, topic), self.topics = _encode([messages["topic"], wills["topic"]])
+        self.place, self.place_of_will = (
+            one * len(self.topics) + other for one, other in ((site, self.topic), (of_will, topic))
+        )
+        self.is_here = np.isin(self.site_asked, np.append(site, of_will))
+        ids = {n: _joined([one[n] for one in tables]) for n in ("client_id", "connection")}
+        who, self.clients = clients(pa.table(ids))
+        who += np.concatenate((site, self.site_asked, of_will)) * len(self.clients)
+        cuts = np.cumsum([len(messages), len(subscriptions)])
+        self.client, self.client_asked, self.client_of_will = np.split(who, cuts)
+        servers, _ = _encode([one["server"] for one in tables])
+        self.server, self.server_asked, self.server_of_will = servers
         # Of a message by an alias that was given in missing bytes nobody knows the topic.
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
-        self.client = site * len(self.clients) + who
         self.is_captured = numbers(messages, "packet_bytes") > 0
-        self._others = {}
-        self._other_names = []
-        self.server, self._servers = dictionary(messages["server"])
-        self._ids = dictionary(messages["client_id"])[1]
-        self._nameless = self._by_connection(messages, who)
-        self._site_values = pa.array(self.sites[:-1], pa.string())
-        self._topic_values = dictionary(messages["topic"])[1]
-
-    def _by_connection(self, messages, who):
-        # {connection: number} of the clients without an id, which come behind all others.
-        at = np.flatnonzero(who > len(self._ids))
-        numbers, first = np.unique(who[at], return_index=True)
-        connections = texts(messages["connection"].take(pa.array(at[first])))
-        return dict(zip(connections, numbers.tolist(), strict=True))
-
-    def sites_of(self, column):
-        """The numbers of these sites, -1 for those without a message here."""
-        return _places(column, self._site_values)
-
-    def clients_of(self, table):
-        """The numbers of the clients of a table's rows; below 0 of one without a message here."""
-        site, code = self.sites_of(table["site"]), _places(table["client_id"], self._ids)
-        is_named = pc.not_equal(table["client_id"].cast(pa.string()), "").fill_null(False)
-        found = site * len(self.clients) + code
-        at = np.flatnonzero((site < 0) | (code < 0) | ~flags(is_named))
-        keys = table.select(["site", "client_id", "connection"]).take(pa.array(at))
-        keys = zip(*map(texts, keys.itercolumns()), strict=True)
-        found[at] = [self._other_number(*key) for key in keys]
-        return found
-
-    def _other_number(self, site, name, connection):
-        number = None if name else self._nameless.get(connection)
-        if number is not None and site in self.sites:
-            return self.sites.index(site) * len(self.clients) + number
-        key = site, name or (connection,)
-        if key not in self._others:
-            self._others[key] = -1 - len(self._others)
-            self._other_names.append(name)
-        return self._others[key]
-
-    def servers_of(self, column):
-        """The numbers of these servers, UNSEEN where no message went through one."""
-        found = _places(column, self._servers)
-        return np.where(found < 0, UNSEEN, found)
-
-    def places_of(self, table):
-        """The numbers of a table's topics at its sites, -1 where there is no message of one."""
-        site, topic = self.sites_of(table["site"]), _places(table["topic"], self._topic_values)
-        return np.where((site < 0) | (topic < 0), -1, site * len(self.topics) + topic)
 
     def sorted_topics(self):
         """-> (all topics but no text, in order; the number of each)."""
-        order = pc.sort_indices(self._topic_values)
-        order = order.filter(pc.not_equal(self._topic_values.take(order), ""))
-        return self._topic_values.take(order).to_pylist(), order.to_numpy().astype(np.int64)
+        known = sorted((name, number) for number, name in enumerate(self.topics) if name)
+        return [name for name, _ in known], np.array([one for _, one in known], np.int64)
 
     def client_name(self, number):
-        """The client id of a client's number, None for a client that is not known."""
-        if number < 0:
-            return self._other_names[-1 - number]
+        """The client id of a client's number, None where it is not known."""
         return self.clients[number % len(self.clients)]
 
     def topic_bytes(self, places):
@@ -97,16 +56,21 @@ class Names:
         return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
 
 
-def _places(column, known):
-    # The place of each string of a column among those that are known, -1 for others.
-    found = pc.index_in(column.cast(pa.string()), known)
-    return whole(found).fill_null(-1).to_numpy().astype(np.int64)
+def _joined(columns):
+    # Columns of strings behind each other, coded by one dictionary.
+    columns = [whole(one) for one in columns]
+    coded = [
+        one if pa.types.is_dictionary(one.type) else one.dictionary_encode() for one in columns
+    ]
+    return pa.chunked_array(coded).unify_dictionaries()
 
 
-def _encode(column):
-    codes, values = dictionary(column)
+def _encode(columns):
+    # -> (the numbers of each column's strings; all strings, behind them None for null).
+    codes, values = dictionary(_joined(columns))
     values = values.to_pylist()
-    return np.where(codes < 0, len(values), codes).astype(np.int64), [*values, None]
+    codes = np.where(codes < 0, len(values), codes).astype(np.int64)
+    return np.split(codes, np.cumsum([len(one) for one in columns])[:-1]), [*values, None]
 
 
 _FLAGS = ("retain", "is_early", "is_known", "is_sent_before", "is_refused")
@@ -172,7 +136,7 @@ class Published:
             columns[name] = getattr(names, name)[row]
         for name in ("position", "qos", "accepted"):
             columns[name] = getattr(facts, name)[row]
-        if wills is not None and wills.num_rows:
+        if wills.num_rows:
             columns = _with_wills(columns, names, wills)
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
@@ -180,12 +144,12 @@ class Published:
 
 
 def _with_wills(columns, names, wills):
-    client, place = names.clients_of(wills), names.places_of(wills)
-    at = np.flatnonzero(place >= 0)
-    more = {name: np.full(len(at), FAR) for name in ("position", "accepted", "expires")}
-    more |= {"row": np.full(len(at), -1), "server": np.full(len(at), UNKNOWN)}
-    more |= {"place": place[at], "client": client[at], "sent": numbers(wills, "since")[at]}
-    more |= {"hash": numbers(wills, "payload_hash")[at], "qos": numbers(wills, "qos")[at]}
+    count = len(wills)
+    more = {name: np.full(count, FAR) for name in ("position", "accepted", "expires")}
+    more |= {"row": np.full(count, -1), "server": np.full(count, UNKNOWN)}
+    more |= {"place": names.place_of_will, "client": names.client_of_will}
+    of_will = (("sent", "since"), ("hash", "payload_hash"), ("qos", "qos"))
+    more |= {name: numbers(wills, one) for name, one in of_will}
     return {name: np.concatenate((values, more[name])) for name, values in columns.items()}
 
 
@@ -220,11 +184,8 @@ def _is_stored(names, spans, row, ts):
     width = int(max(spans.place.max(initial=0), names.place[row].max(initial=0))) + 1
     keys = names.client[row] * width + names.place[row]
     theirs = spans.client[spans.span] * width + spans.place
-    order = np.argsort(theirs, kind="stable")
-    low = np.searchsorted(theirs, keys, "left", sorter=order)
-    counts = np.searchsorted(theirs, keys, "right", sorter=order) - low
-    entry, found = expanded(low, counts)
-    span = spans.span[order[found]]
+    entry, found = equal_ones(keys, theirs)
+    span = spans.span[found]
     keeps = np.bincount(entry, spans.keeps_retain[span], len(row)) > 0
     when = ts[entry]
     here = (spans.begin[span] < when) & (when <= spans.end[span]) & ~spans.is_implied[span]

@@ -5,16 +5,13 @@ One that was due and came to nobody who was there for it is told by `not_sent`.
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .. import schemas
-from ..columns import table
-from ..mqtt import matches
+from ..columns import over, table
 from .findings import found
 from .messages import GRACE_US
-from .rows import TYPES
-from .spans import SHARED
-from .traffic import flags, is_published, microseconds
+from .rows import TYPES, equal_ones, grouped
+from .traffic import flags, numbers
 
 _DISCONNECT = TYPES["DISCONNECT"]
 _WITH_WILL = 4  # reason code of level 5
@@ -44,43 +41,25 @@ def wills(rows, sessions):
     return table(columns, schemas.WILLS)
 
 
-def not_sent(wills, subscriptions, messages):
-    """`schemas.FINDINGS` of wills that were due and that no subscriber got.
-
-    `messages` are those of the wills' topics, None where there are none.
-    """
-    entries = []
-    for will in wills.filter(wills["is_due"]).to_pylist():
-        since = microseconds(will["since"])
-        there = [one for one in subscriptions.to_pylist() if _had_to_get(one, will, since)]
-        if there and not _is_got(messages, will, since):
-            names = ("site", "client_id", "connection", "topic")
-            seen = {"first_seen": since, "last_seen": since, "count": 1}
-            seen["detail"] = "a subscriber was there, and got no will"
-            entries.append({"rule": "will_not_sent", **{one: will[one] for one in names}, **seen})
-    return found(entries)
-
-
-def _had_to_get(one, will, since):
-    if one["is_implied"] or one["filter"].startswith(SHARED) or one["gap_begins"]:
-        return False
-    if any(one[name] != will[name] for name in ("site", "server")):
-        return False
-    if one["client_id"] == will["client_id"] or not matches(one["filter"], will["topic"]):
-        return False
-    if not microseconds(one["begin"]) < since < microseconds(one["end"]):
-        return False
-    times = zip(one["online_begins"] or (), one["online_ends"] or (), strict=True)
-    until = since + _BEFORE_US + GRACE_US
-    return any(microseconds(a) <= since and microseconds(b) >= until for a, b in times)
-
-
-def _is_got(messages, will, since):
-    if messages is None:
-        return False
-    some = pc.equal(messages["topic"].cast(pa.string()), will["topic"])
-    some = pc.and_(some, pc.equal(messages["site"].cast(pa.string()), will["site"]))
-    some = pc.and_(some, pc.equal(messages["payload_hash"], will["payload_hash"]))
-    rows = messages.filter(pc.fill_null(some, False))
-    is_late = rows["first_sent"].cast(pa.int64()).to_numpy() >= since
-    return bool((~is_published(rows) & is_late).any())
+def not_sent(names, facts, spans, wills):
+    """`schemas.FINDINGS` of wills that were due and that no subscriber got, with the `Names`,
+    `Facts` and `Spans` of `routes`."""
+    at = np.flatnonzero(flags(wills["is_due"]))
+    since, place = numbers(wills, "since")[at], names.place_of_will[at]
+    entry, found_at = equal_ones(place, spans.place)
+    own, when, will = spans.span[found_at], since[entry], at[entry]
+    there = (spans.begin[own] < when) & (when < spans.end[own])
+    there &= (spans.server[own] == names.server_of_will[will]) & ~spans.has_gaps[own]
+    there &= (spans.client[own] != names.client_of_will[will]) & ~spans.is_implied[own]
+    there &= ~spans.is_shared[own]
+    there &= spans.attached_until(own, when) >= when + _BEFORE_US + GRACE_US
+    payload = numbers(wills, "payload_hash")[at]
+    same = grouped(np.append(place, names.place), np.append(payload, facts.payload_hash))
+    heard = np.where(facts.is_published, -1, facts.first_sent)
+    last = over(np.maximum, len(same), same[len(at) :], heard, -1)
+    missing = (np.bincount(entry, there, len(at)) > 0) & (last[same[: len(at)]] < since)
+    rows = wills.take(pa.array(at[missing]))
+    columns = {name: rows[name] for name in ("site", "client_id", "connection", "topic")}
+    times = dict.fromkeys(("first_seen", "last_seen"), rows["since"])
+    told = {"rule": "will_not_sent", "detail": "a subscriber was there, and got no will"}
+    return found([told | {"count": 1}] * len(rows), **columns, **times)

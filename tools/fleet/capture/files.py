@@ -4,8 +4,6 @@ The only place in `capture` that looks for files.  A file is known by its name u
 the folder that is audited (`capture`), and by the sub-folder it lies in (`site`).
 """
 
-import io
-import mmap
 import re
 from dataclasses import dataclass, replace
 
@@ -114,10 +112,10 @@ def opened(path, tally):
         return None
 
 
-def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_BYTES):
+def read_frames(path, tally, begin=0, until=None, known=(), chunk_bytes=CHUNK_BYTES):
     """Yield the `Frames` of a file, or of its records (blocks) from `begin` to `until`.
 
-    `begin` must be where a record starts, as `ranges` finds it, with its `section`.  A
+    `begin` must be where a record starts, as `ranges` finds it, with what is `known` there.  A
     file that is no capture, or cannot be opened, is noted in `tally` and yields nothing.
     """
     stream = opened(path, tally)
@@ -128,9 +126,7 @@ def read_frames(path, tally, begin=0, until=None, section=0, chunk_bytes=CHUNK_B
         walker: pcap.Walker | pcapng.Walker
         try:
             if pcapng.is_pcapng(start):
-                walker, base = pcapng.Walker(tally), begin
-                if begin > section:
-                    walker.begin_within(stream, section, begin)
+                walker, base = pcapng.Walker(tally, *known), begin
             elif pcap.is_pcap(start):
                 base = max(begin, pcap.HEADER_BYTES)
                 walker = pcap.Walker(pcap.read_header(start), tally)
@@ -152,56 +148,40 @@ def first_ts(path):
 
 
 def ranges(path, range_bytes):
-    """Split a plain pcap or pcapng file into (begin, until, section) of about this size.
+    """Split a plain pcap or pcapng file into (begin, until, known) of about this size.
 
-    Every `begin` is where a record (block) starts; `section` is the start of the pcapng
-    section it lies in.  What is compressed, or damaged near a cut, is not cut there.
+    Every `begin` is where a record (block) starts; `known` is what those before tell of it.
+    What is compressed, or damaged near a cut, is not cut there.
     """
-    with places.place(path).open("rb") as stream:
+    path, cuts = places.place(path), [(0, ())]
+    with path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(0)
         start = stream.read(pcap.HEADER_BYTES)
-        cuts = [(0, 0)]
         if size < range_bytes + range_bytes // 2 or len(start) < pcap.HEADER_BYTES:
             pass
         elif pcap.is_pcap(start):
             records = pcap.Walker(pcap.read_header(start))
-            cuts += _cuts(stream, records, pcap.HEADER_BYTES, size, range_bytes)
-        # Sections are searched for in the whole file: not in a store.
-        elif pcapng.is_pcapng(start) and isinstance(getattr(stream, "raw", None), io.FileIO):
-            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                sections = _sections(data)
-                walkers = [pcapng.Walker(order=pcapng.byte_order(data, at)) for at in sections]
-            for section, end, walker in zip(sections, [*sections[1:], size], walkers, strict=True):
-                cuts += [(section, section)] if section else []
-                cuts += _cuts(stream, walker, section, end, range_bytes, section)
+            cuts += ((place, ()) for place in _cuts(stream, records, size, range_bytes))
+        # All of it is read: not in a store.
+        elif pcapng.is_pcapng(start) and not isinstance(path, places.Remote):
+            stream.seek(0)
+            cuts += pcapng.cuts(stream, size, range_bytes)
     ends = [*(begin for begin, _ in cuts[1:]), None]
-    return [(begin, end, section) for (begin, section), end in zip(cuts, ends, strict=True)]
+    return [(begin, end, known) for (begin, known), end in zip(cuts, ends, strict=True)]
 
 
-def _cuts(stream, walker, begin, end, range_bytes, section=0):
-    # Yields (place, section) between the two.
-    before = begin
-    for goal in range(begin + range_bytes, end - range_bytes // 2, range_bytes):
+def _cuts(stream, walker, size, range_bytes):
+    before = begin = pcap.HEADER_BYTES
+    for goal in range(begin + range_bytes, size - range_bytes // 2, range_bytes):
         # A record inside a recorded payload may lead into the true chain, so the search
         # begins farther ahead than a false start can last.
         first = max(begin, goal - chunks.SYNC_BYTES)
         stream.seek(first)
-        data = stream.read(3 * chunks.SYNC_BYTES)[: end - first]
-        is_last = first + len(data) == end
+        data = stream.read(3 * chunks.SYNC_BYTES)
+        is_last = first + len(data) == size
         found = chunks.resync(walker, data, 0, is_last, chunks.SYNC_BYTES)
         place = first + chunks.hop(walker, data, found, goal - first)
-        if before < place < end and place >= goal:
-            yield place, section
+        if before < place < size and place >= goal:
+            yield place
             before = place
-
-
-def _sections(data):
-    # Where sections begin: nearly always one, at the start.
-    found = [0]
-    place = data.find(pcapng.SECTION_MAGIC, 4)
-    while place >= 0:
-        if pcapng.is_section(data, found[-1], place):
-            found.append(place)
-        place = data.find(pcapng.SECTION_MAGIC, place + 4)
-    return found

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..columns import FAR
 from . import chunks
-from .frames import Frames, Tally, refill, words
+from .frames import Frames, refill, words
 
 SECTION_MAGIC = b"\n\r\r\n"
 _SECTION = 0x0A0D0D0A
@@ -24,7 +24,7 @@ _SIMPLE = 3
 _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
 _MAX_FRAME_BLOCK_BYTES = 1 << 19
-_HEAD_BYTES = 1 << 16
+_READ_BYTES = 1 << 20
 _MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
 _TS_OFFSET = 14  # interface option: seconds to add
@@ -72,29 +72,11 @@ class Walker:
     sync_bytes = 2 * chunks.SYNC_BYTES
     most_bytes = _MAX_FRAME_BLOCK_BYTES
 
-    def __init__(self, tally=None, order="<"):
+    def __init__(self, tally=None, order="<", interfaces=()):
         self.tally = tally
         self.order = order
-        self.interfaces = []
+        self.interfaces = list(interfaces)
         self._last_ts = 0
-        self._earlier = None
-
-    def begin_within(self, stream, section, begin):
-        """Learn what the section at `section` says before `begin`, where the walk begins.
-
-        Nearly always all interfaces stand before the first packet.  Only when one turns
-        up later is all that lies before `begin` walked through.
-        """
-        self.order, self.interfaces = _interfaces(stream, section, begin, _HEAD_BYTES)
-        self._earlier = stream, section, begin
-
-    def _complete(self):
-        if self._earlier:
-            stream, section, begin = self._earlier
-            place = stream.tell()
-            _, self.interfaces = _interfaces(stream, section, begin, None)
-            stream.seek(place)
-            self._earlier = None
 
     def walk(self, array, end, limit, base, pos=0):
         data = memoryview(array)[:end]
@@ -107,7 +89,7 @@ class Walker:
             if kind == _SECTION:
                 found += self._frames(array, base, starts)
                 self.order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), self.order)
-                self.interfaces, self._earlier = [], None
+                self.interfaces = []
                 head = struct.Struct(self.order + "II").unpack_from
                 size = head(data, pos)[1]
                 starts = []
@@ -118,7 +100,6 @@ class Walker:
             if after > end:
                 break
             if kind == _INTERFACE and size >= 20:
-                self._complete()
                 body = bytes(data[pos + 8 : after - 4])
                 self.interfaces.append(_Interface(self.order, body))
             append(pos)
@@ -157,8 +138,6 @@ class Walker:
         if (kind == _PACKET).any():
             old = words(array, self.order + "u2")[at + 8]
             place = np.where(kind == _PACKET, old, place)
-        if place[~is_simple].max(initial=-1) >= len(self.interfaces):
-            self._complete()
         held = u32[at + 20].astype(np.int64)
         if is_simple.any():
             # No time of its own, no captured length, always the first interface.
@@ -197,42 +176,24 @@ class Walker:
         return ts
 
 
-def byte_order(data, section):
-    """The byte order of the section that begins at `section`."""
-    return _BYTE_ORDERS.get(bytes(data[section + 8 : section + 12]), "<")
+class _Hopper(Walker):
+    # Learns what sections and interfaces there are, and reads no packet.
+    def _frames(self, array, base, starts):
+        return []
 
 
-def is_section(data, before, place):
-    """Does a section begin at `place`?  `before` is where the one before begins.
+def cuts(stream, size, range_bytes):
+    """Yield (place, arguments of a `Walker` that begins there) for ranges of about this size.
 
-    What looks like one inside a packet's bytes is none: no chain of blocks leads there.
+    `stream` stands at the begin of a file of `size` bytes.  Behind damage nothing is cut.
     """
-    if bytes(data[place + 8 : place + 12]) not in _BYTE_ORDERS:
-        return False
-    order = byte_order(data, before)
-    # The block before ends with its length; this alone rules nearly all others out.
-    size = struct.unpack_from(order + "I", data, place - 4)[0]
-    if not 12 <= size <= min(place, _MAX_BLOCK_BYTES):
-        return False
-    if struct.unpack_from(order + "I", data, place - size + 4)[0] != size:
-        return False
-    begin = max(before, place - 2 * chunks.SYNC_BYTES)
-    window = data[begin : place + chunks.SYNC_BYTES]
-    walker, start = Walker(order=order), 0
-    if begin != before:
-        start = chunks.resync(walker, window, 0, False, chunks.SYNC_BYTES)
-    return chunks.hop(walker, window, start, place - begin) == place - begin
-
-
-def _interfaces(stream, section, begin, most_bytes):
-    # Byte order and interfaces of a section, from what lies between it and `begin`.
-    walker, base, rest = Walker(Tally()), section, b""
-    stream.seek(section)
-    while base < begin:
-        array, end = refill(stream, rest, 1 << 20)
-        _, pos, is_bad = walker.walk(array, end, min(end, begin - base), base)
-        if is_bad or not pos or (most_bytes and base + pos - section >= most_bytes):
-            break
-        rest = array[pos:end]
-        base += pos
-    return walker.order, walker.interfaces
+    walker, base, rest, goal = _Hopper(), 0, b"", range_bytes
+    while goal < size - range_bytes // 2:
+        array, end = refill(stream, rest, _READ_BYTES)
+        _, pos, is_bad = walker.walk(array, end, min(end, goal - base), base)
+        if is_bad or end == len(rest):
+            return
+        base, rest = base + pos, array[pos:end]
+        if base >= goal:
+            yield base, (walker.order, list(walker.interfaces))
+            goal = base + range_bytes

@@ -8,14 +8,13 @@ import re
 
 from .. import mqtt as packet
 
-_AUTH = 0xF0  # level 5 only
 # How much of each type's body must be there before it can be judged.
 _SHOWN = (0, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0)
 
 # First bytes that are right in each direction (0: from the client, 1: from the server);
 # DUP on PUBREL, SUBSCRIBE and UNSUBSCRIBE is level 3's.
 _PUBLISH = [*range(0x30, 0x36), *range(0x3A, 0x3E)]
-_BOTH = [*_PUBLISH, packet.PUBACK, packet.PUBREC, packet.PUBREL, 0x6A, packet.PUBCOMP, _AUTH]
+_BOTH = [*_PUBLISH, packet.PUBACK, packet.PUBREC, packet.PUBREL, 0x6A, packet.PUBCOMP, packet.AUTH]
 _ASKING = [packet.CONNECT, packet.SUBSCRIBE, 0x8A, packet.UNSUBSCRIBE, 0xAA, packet.PINGREQ]
 _ANSWERS = [packet.CONNACK, packet.SUBACK, packet.UNSUBACK, packet.PINGRESP]
 _FIRST = [bytes([*_BOTH, *own, packet.DISCONNECT]) for own in (_ASKING, _ANSWERS)]
@@ -69,7 +68,7 @@ def _is_body_right(data, first, body, after, end):
         return name == b"\x00\x06MQIsdp" or name[:6] == b"\x00\x04MQTT"
     if kind in (packet.PINGREQ, packet.PINGRESP):
         return size == 0
-    if kind in (packet.DISCONNECT, _AUTH):
+    if kind in (packet.DISCONNECT, packet.AUTH):
         return size == 0 or _is_reason(data, body, after, end)
     if kind == packet.CONNACK:
         return size >= 2 and data[body] < 2 and _is_reason(data, body + 1, after, end)

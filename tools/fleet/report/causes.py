@@ -22,7 +22,7 @@ _BY_EVIDENCE = {rule.why: rule.about for rule in LOSSES.values() if rule.about i
 
 
 def explained(losses, connections, findings):
-    """-> (losses with `cause` and `why`, the table `causes`).
+    """-> the tables `losses`, with `cause` and `why`, and `causes`, by name.
 
     The three are Arrow tables of `schemas`.
     """
@@ -47,7 +47,7 @@ def explained(losses, connections, findings):
         at = losses.schema.get_field_index(name)
         values = pa.array([row[name] for row in rows], pa.string())
         losses = losses.set_column(at, losses.schema.field(at), values)
-    return losses, _summed(rows, connections, restarts)
+    return {"losses": losses, "causes": _summed(rows, connections, restarts)}
 
 
 def _text(name, words, **more):

@@ -48,13 +48,13 @@ class Options:
 class Range:
     """The files of `sources`; of a single one the bytes from `begin` to `until`.
 
-    `section` is the start of the pcapng section that `begin` lies in.
+    `known` is what stands before `begin`, as `files.ranges` has it.
     """
 
     sources: list = field(default_factory=list)
     begin: int = 0
     until: int | None = None
-    section: int = 0
+    known: tuple = ()
     first_ts: int = 0
     is_growing: bool = False
 
@@ -118,19 +118,16 @@ def _driver_rows(pairs, out):
     partials = pack.of_kind(pairs, "devices")
     if partials:
         outbox.add("devices", devices.merge(partials))
-    _explain(places.place(out) / tables.FRESH, told, outbox)
+    losses = pack.named(pairs, "losses")
+    if losses:
+        # What brought them about shows only when all tables are there.
+        fresh = places.place(out) / tables.FRESH
+        others = (tables.read(fresh, name) for name in ("connections", "findings"))
+        for name, table in causes.explained(losses, *others).items():
+            outbox.add(name, table)
     found = {name: pack.of_kind(pairs, name) for name in MERGED}
     merged = {name: MERGED[name](some) for name, some in found.items() if some}
     return [*told, outbox.finish() | {"facts": merged}]
-
-
-def _explain(fresh, told, outbox):
-    # What brought the losses about shows only when all tables are there.
-    if any("losses" in one["files"] for one in told):
-        found = (tables.read(fresh, name) for name in ("losses", "connections", "findings"))
-        losses, found = causes.explained(*found)
-        tables.rewrite(fresh, "losses", losses)
-        outbox.add("causes", found)
 
 
 def ranges(sources, is_cut, range_bytes):
@@ -156,8 +153,8 @@ def _ranges(source, is_cut, range_bytes):
     try:
         cuts = files.ranges(source.path, range_bytes)
     except OSError:  # who reads it says why
-        cuts = [(0, None, 0)]
-    return [Range([source], begin, end, at, first) for begin, end, at in cuts]
+        cuts = [(0, None, ())]
+    return [Range([source], begin, end, known, first) for begin, end, known in cuts]
 
 
 def count_buckets(sources, cores):

@@ -20,7 +20,6 @@ from ..audit.judge import judge as judge_events
 from ..audit.rows import dictionary, nameless_client
 from ..audit.sequences import with_ends
 from ..audit.spans import are_wild, that_match
-from ..audit.wills import not_sent
 from ..capture import files, link
 from ..capture.frames import Tally
 from ..convert import decoded
@@ -52,7 +51,7 @@ def read(parts, ports, buckets, options):
 
 def _read_segments(source, part, ports, buckets, tally, origin):
     site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
-    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.section):
+    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.known):
         found = link.segments(frames, ports, tally)
         for bucket, some in segments.bucketed(found, site_bucket, buckets):
             place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
@@ -205,33 +204,31 @@ def relate(pairs, exempt, out):
     `exempt` are filters of topics without order.
     """
     pairs = list(pairs)
-    outbox = Outbox(out)
+    outbox = Outbox(out, leaves=("losses",))
     yield from (pair for pair in pairs if pair[1].kind not in _OWN)
-    messages = pack.named(pairs, "routed")
+    messages = pack.named(pairs, "routed") or schemas.MESSAGES.empty_table()
     latency = _relate_topics(pairs, messages, exempt, outbox)
     of_devices = pack.named(pairs, "readings")
     if of_devices:
         for name, table in readings.readings(of_devices).items():
             outbox.add(name, table)
-    tables = outbox.tables() | ({"latency": latency} if latency else {})
+    tables = outbox.tables() | {"latency": latency}
     yield from pack.rows((name, 0, one) for name, one in report.told(tables, None, messages))
+    if "losses" in tables:  # the driver writes them, with their causes
+        yield from pack.rows([("losses", 0, plain(tables["losses"], schemas.LOSSES))])
     yield from _told(outbox)
 
 
 def _relate_topics(pairs, messages, exempt, outbox):
     # -> how long messages that are no readings were under way.
-    own, found, latency = pack.named(pairs, "sequences"), None, None
+    own = pack.named(pairs, "sequences") or schemas.SEQUENCES.empty_table()
     wills = pack.named(pairs, "wills") or schemas.WILLS.empty_table()
-    topics = [table["topic"] for table in (messages, wills) if table]
-    wanted = _wanted(pairs, topics)
-    outbox.add("findings", not_sent(wills, wanted, messages))
-    if messages:
-        related = routes.routes(messages, wanted, exempt, wills)
-        found, latency = related.pop("routes"), related.pop("latency")
-        for name, table in related.items():
-            outbox.add(name, table)
-    if own or found:
-        outbox.add("sequences", with_ends(own or schemas.SEQUENCES.empty_table(), found))
+    wanted = _wanted(pairs, [messages["topic"], wills["topic"]])
+    related = routes.routes(messages, wanted, exempt, wills)
+    found, latency = related.pop("routes"), related.pop("latency")
+    for name, table in related.items():
+        outbox.add(name, table)
+    outbox.add("sequences", with_ends(own, found))
     return latency
 
 

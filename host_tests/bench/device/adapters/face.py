@@ -5,12 +5,19 @@ import time
 
 class Face:
     """A client whose publish() waits for the answer and which leaves the ping to the program;
-    `client`, connect(), `keepalive` and step(), which takes what came, are the adapter's own."""
+    `client`, `keepalive` and step(), which takes what came, are the adapter's own."""
 
     received = 0
 
     def take(self, topic, payload):
         self.received += 1
+
+    def pass_over(self, topic_len, payload_len):
+        pass
+
+    def connect(self, no_delay=True):
+        self.client.connect()
+        self.no_nagle(self.client.sock, no_delay)
 
     def no_nagle(self, sock, is_off=True):
         sock.setsockopt(6, 1, 1 if is_off else 0)

@@ -26,9 +26,6 @@ class Adapter(Tasks):
         )
         self.client.on_oversize = self.pass_over
 
-    def pass_over(self, topic_len, payload_len):
-        pass
-
     def connect(self, no_delay=True):
         self.run(self._connect(None if no_delay else self._open_with_nagle))
 

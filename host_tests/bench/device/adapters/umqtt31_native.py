@@ -40,9 +40,6 @@ class Adapter(Face):
     def take(self, message):
         self.received += 1
 
-    def pass_over(self, topic_len, payload_len):
-        pass
-
     def connect(self, no_delay=True):
         if not self.is_plain:
             self.client.connect()

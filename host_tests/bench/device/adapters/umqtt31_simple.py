@@ -16,12 +16,5 @@ class Adapter(Face):
         self.client.set_callback(self.take)
         self.step = self.client.wait_msg
 
-    def pass_over(self, topic_len, payload_len):
-        pass
-
-    def connect(self, no_delay=True):
-        self.client.connect()
-        self.no_nagle(self.client.sock, no_delay)
-
     def pause(self, ms):
         self.client.poll(ms)

@@ -34,10 +34,6 @@ class Adapter(Face):
         if status == 0:
             raise OSError("not acknowledged in time")
 
-    def connect(self, no_delay=True):
-        self.client.connect()
-        self.no_nagle(self.client.sock, no_delay)
-
     def subscribe(self, topic, qos):
         self.open += 1
         self.client.subscribe(topic, qos)

@@ -1,33 +1,10 @@
-"""What the scripts of connections cannot say: all flags of CONNECT, all first bytes, chance."""
+"""What the scripts of connections cannot say: all first bytes, chance, what is counted."""
 
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import connack, connect, puback, pubcomp, publish, pubrec, pubrel
+from host_tests.client.wire import connack, publish
 from host_tests.standin.stream import ScriptedStream
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, REFUSED_UNAVAILABLE, TIMEOUT, MQTTError
-
-
-def test_c2b_connect_flags_are_those_of_the_arguments():
-    """31-2.2-FLAGS: bit 0 is 0, and without a will its QoS and retain are 0.
-
-    C: CONNECT with each combination of will, user, password, clean session
-    B: CONNACK 0
-    """
-    for clean in (False, True):
-        for user, password, high in ((None, None, 0), ("u", None, 0x80), ("u", "p", 0xC0)):
-            for will in (None, (0, False), (1, False), (2, True), (0, True)):
-                d = Dialogue(is_connected=False, user=user, password=password)
-                flags = high | (2 if clean else 0)
-                fields = []
-                if will:
-                    d.client.set_last_will(b"w", b"m", retain=will[1], qos=will[0])
-                    flags |= 4 | will[0] << 3 | (0x20 if will[1] else 0)
-                    fields = [b"w", b"m"]
-                fields += [text.encode() for text in (user, password) if text]
-                stream = ScriptedStream()
-                stream.answer(connect(b"dev", flags, 60, *fields, level=d.level), connack())
-                d.client.connect(clean, stream=stream)
-                assert stream.has_answered(), flags
 
 
 def test_b2c_malformed_answers_to_what_was_not_sent_yet_end_nothing():
@@ -134,34 +111,6 @@ def test_next_due_ms_when_offline_then_a_message_that_grows_too_old_is_told_in_t
         d.clock.sleep_ms(max(1, d.client.next_due_ms()))
         d.client.reconnect()
     assert dropped == [(packet_id, TIMEOUT)] and d.clock.now_ms - start == 5000
-
-
-# RT-MQUEUE: the same for the others behind one that is given up.
-def test_c2b_max_age_of_every_other_message_then_just_these_are_given_up():
-    for qos0 in (False, True):
-        d = Dialogue(max_inflight=1, keepalive=0, retry_interval=0, mqueue_store_qos0=qos0)
-        dropped = d.watch_drops()
-        d.publish(b"in flight", 2)
-        ids = []
-        for number in range(5):
-            ids.append(d.publish(b"aged %d" % number, max_age=3 + number))
-            d.publish(b"kept %d" % number)
-            if qos0:
-                d.publish(b"0", 0)
-        for seconds in range(8):
-            assert [one[0] for one in dropped] == ids[: max(0, seconds - 2)]
-            d.wait(1)
-        d.stream.take()
-        d.b2c(pubrec(1))
-        d.c2b(pubrel(1))
-        d.b2c(pubcomp(1))
-        sent = []
-        for _ in range(20):
-            for one in d.take_publishes():
-                sent.append(one[0])
-                if one[1]:
-                    d.b2c(puback(one[2]))
-        assert [text for text in sent if text != b"0"] == [b"kept %d" % k for k in range(5)]
 
 
 # One page takes them all: that is what group commit is for.

@@ -1,110 +1,17 @@
 """Programs for umqtt.simple and others, what scripts cannot say: docs/guides/moving.md."""
 
 import sys
-from errno import EINPROGRESS
 
 from host_tests.client import wire
-from host_tests.client.dialogue import Dialogue, NoMemory, code_of, error_of, refuses
+from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.client.player import Robust
 from host_tests.client.wire import puback, publish, suback, subscribe, unsuback, unsubscribe
 from host_tests.standin.stream import ScriptedStream
-from umqtt31 import CLOSED, TOO_LARGE, robust
 from umqtt31 import MQTTClient as Core
+from umqtt31 import robust
 from umqtt31.simple import MQTTClient, MQTTException
 
 LEVELS = (4,)
-
-
-def program(make=MQTTClient, stream=None, **options):
-    """-> the dialogue of a client that is connected, on this stream if there is one."""
-    d = Dialogue(True, not stream, front=make, **options)
-    if stream:
-        stream.answer(d.connect_packet(True), wire.connack())
-        d.stream = stream
-        d.client.connect(stream=stream)
-    return d
-
-
-def test_connect_writes_again_to_a_socket_that_was_still_connecting():
-    """As those of boards say it."""
-
-    class Connecting(ScriptedStream):
-        has_said = False
-
-        def write(self, buf, off, n):
-            if not self.has_said:
-                self.has_said = True
-                raise OSError(EINPROGRESS, "")
-            return super().write(buf, off, n)
-
-    assert program(stream=Connecting()).client.is_connected
-
-
-def test_c2b_publish_takes_as_long_as_a_slow_socket_that_goes_on():
-    """A byte every four seconds: longer than connect_timeout, which counts without a byte."""
-
-    class Slow(ScriptedStream):
-        clock = None
-        taken_at = 0
-
-        def write(self, buf, off, n):
-            if not self.clock:
-                return super().write(buf, off, n)
-            if self.clock.now_ms - self.taken_at < 4000:
-                return None
-            self.taken_at = self.clock.now_ms
-            return super().write(buf, off, 1)
-
-    d = program(stream=Slow())
-    d.stream.clock = d.clock
-    d.client.publish(b"t", b"0123456789")
-    d.c2b(publish(b"t", b"0123456789"))
-
-
-def test_c2b_message_larger_than_all_memory_goes_out_from_where_it_is():
-    """C: PUBLISH of 900 bytes, where there is no memory for a copy."""
-    d = program()
-    large = b"large" * 180
-    with NoMemory(64):
-        d.client.publish(b"t", large)
-        d.stream.answer(publish(b"t", large, 1, 1), puback(1))
-        d.c2b(publish(b"t", large))
-        d.client.publish(b"t", large, qos=1)
-    d.client.publish(b"t", b"last")
-    d.c2b(publish(b"t", b"last"))
-
-
-def error_of_any(call):
-    """-> the error of one of the next calls."""
-    while True:
-        try:
-            call()
-        except OSError as error:
-            return error
-
-
-def test_b2c_message_larger_than_all_memory_is_acknowledged_and_raised():
-    """B: PUBLISH of 200,000 bytes where there is no memory for it, PUBLISH small."""
-    d = program()
-    d.stream.feed(publish(b"t", bytes(200000), 1, 5), publish(b"t", b"x"))
-    with NoMemory(1000):
-        error = error_of_any(d.client.check_msg)
-    assert error.code == TOO_LARGE
-    d.c2b(puback(5))
-    d.client.check_msg()
-    assert [message[1] for message in d.messages] == [b"x"]
-
-
-def test_message_for_which_there_is_no_memory_when_it_comes_then_raises_on_the_same_connection():
-    """umqtt.robust: PUBLISH 5 is acknowledged and lost: nobody may overlook it."""
-    for name in ("wait_msg", "check_msg"):
-        d = program(Robust)
-        d.stream.feed(publish(b"t", bytes(900), 1, 5))
-        with NoMemory(1):
-            error = error_of_any(getattr(d.client, name))
-        assert error.code == TOO_LARGE
-        d.c2b(puback(5))
-        assert not d.client.told and not d.stream.is_closed
 
 
 def test_sock_is_the_stream_of_the_connection():
@@ -132,37 +39,6 @@ def test_sock_is_the_stream_of_the_connection():
     client.sock.close()  # asked for when it is lost
 
 
-def test_port_may_be_text_and_keep_alive_none_or_false():
-    """As files of settings have them, and calls that leave keep alive out."""
-    assert MQTTClient(b"dev", "broker", "1884").port == 1884
-    for keepalive in (None, False):
-        client = MQTTClient(b"dev", "broker", keepalive=keepalive)
-        for _ in range(2):
-            assert_connects(client, 2, 0)
-            client.keepalive = keepalive
-            client.port = "1884"
-        stream = ScriptedStream()
-        stream.feed(wire.connack(3))
-        assert "broker port 1884" in str(error_of(client.connect, stream=stream))
-
-
-def test_wrong_types_are_named():
-    d = program()
-    for call, name in (
-        (lambda: d.client.publish(b"t", 5), "msg"),
-        (lambda: d.client.publish(7, b"x"), "topic"),
-        (lambda: d.client.publish(b"t", None, qos=1), "msg"),
-        (lambda: d.client.publish(b"t", {"a": 1}), "msg"),
-        (lambda: d.client.subscribe(5), "topic"),
-        (lambda: d.client.set_last_will(b"t", 5), "msg"),
-        (lambda: MQTTClient(5, "broker"), "client_id"),
-        (lambda: MQTTClient("dev", "broker", None), "port"),
-        (lambda: MQTTClient("dev", "broker", "mqtt"), "port"),
-    ):
-        refuses(TypeError, name, call)
-    d.c2b()
-
-
 def test_exception_raised_by_a_program_takes_what_it_gives():
     """Own copies of umqtt.robust give up with MQTTException(e)."""
     for given in (OSError(104), "too many attempts", 5):
@@ -187,7 +63,7 @@ def test_subclass_may_have_names_of_its_own():
 
         is_connected = next_due_ms = stats = inflight = queued = flush
 
-    d = program(Node)
+    d = Dialogue(True, front=Node)
     d.stream.answer(subscribe(1, (b"n/#", 0)), suback(1, 0))
     d.client.subscribe(b"n/#")
     d.stream.answer(publish(b"s/t", b"21", 1, 2), puback(2))
@@ -200,51 +76,10 @@ def test_subclass_may_have_names_of_its_own():
     d.client.disconnect()
 
 
-def test_c2b_publish_while_another_thread_waits_is_written_once():
-    """In the middle of each write() the other thread's check_msg() has its turn."""
-
-    class Shared(ScriptedStream):
-        client = None
-
-        def write(self, buf, off, n):
-            n = super().write(buf, off, n)
-            if self.client:
-                self.client.check_msg()
-            return n
-
-    d = program(stream=Shared())
-    d.stream.client = d.client
-    d.stream.write_most = 7
-    for k in range(3):
-        d.client.publish(b"topic", b"message %d" % k)
-    d.c2b(*[publish(b"topic", b"message %d" % k) for k in range(3)])
-
-
-def test_c2b_qos0_publish_interrupted_while_it_is_written_ends_the_connection():
-    """What the stream took before the interrupt nobody knows; nothing half written goes on."""
-    d = program()
-    d.stream.write_error = KeyboardInterrupt()
-    try:
-        d.client.publish(b"topic", b"1")
-    except KeyboardInterrupt:
-        assert d.stream.take() == b"" and d.stream.is_closed
-    else:
-        raise AssertionError("not interrupted")
-    assert error_of(d.client.publish, b"topic", b"2").code == CLOSED
-    d.connect()
-    d.client.publish(b"topic", b"3")
-    d.c2b(publish(b"topic", b"3"))
-
-
 def test_what_others_do_without_a_word_is_an_argument():
-    """simple2, mqtt_as, MiniMQTT: MQTT 3.1.1, packets of any size, a client id of their own."""
+    """simple2, mqtt_as, MiniMQTT: MQTT 3.1.1, a client id of their own."""
     for options, level in (({}, 3), ({"level": 4}, 4)):
         assert_connects(Core("dev", "broker", **options), 2, 60, level=level)
-    large = b"x" * 300
-    assert code_of(Dialogue().client.publish, "t", large) == TOO_LARGE
-    d = Dialogue(buffer_size=400)
-    d.client.publish("t", large)
-    d.c2b(publish(b"t", large))
     for options in ({}, {"client_id": b"dev", "port": "1883"}):
         assert isinstance(error_of(Core, server="broker", **options), TypeError)
 
@@ -256,42 +91,15 @@ def assert_connects(client, flags, *fields, level=4):
     assert stream.has_answered()
 
 
-def test_callback_with_four_arguments_is_called_from_on_message():
-    """simple2: f(topic, msg, retained, duplicate)."""
-    d = Dialogue()
-    seen = []
-
-    def callback(topic, msg, retained, duplicate):
-        seen.append((topic, msg, retained, duplicate))
-
-    d.client.on_message = lambda m: callback(m.topic, m.payload, m.retain, m.dup)
-    d.b2c(b"\x3b\x06\x00\x01t\x00\x07a", publish(b"t", b"b"))
-    assert seen == [(b"t", b"a", True, True), (b"t", b"b", False, False)]
-
-
 def test_arguments_stand_in_the_order_of_the_table():
     """MiniMQTT: MQTT(broker=, port=, username=, password=, client_id=, keep_alive=)."""
     client = Core("dev", "broker", 1884, "name", "secret", 30, level=4)
     assert_connects(client, 2 | 0xC0, 30, b"name", b"secret")
 
 
-def test_handler_asks_for_the_filter_that_a_message_matches():
-    """MiniMQTT: add_topic_callback(filter, f), on_message(client, topic, message) with text."""
-    d = Dialogue()
-    seen = []
-
-    def handler(message):
-        if message.matches(b"lamp/+"):
-            seen.append(str(message.payload, "utf-8"))
-
-    d.client.on_message = handler
-    d.b2c(publish(b"lamp/1", b"on"), publish(b"door", b"open"))
-    assert seen == ["on"]
-
-
 def test_arguments_of_robust_that_are_not_given_are_those_of_the_original():
     """QoS 0, not retained."""
-    d = program(Robust)
+    d = Dialogue(True, front=Robust)
     d.client.publish(b"t", b"x")
     d.c2b(publish(b"t", b"x"))
 
