@@ -226,6 +226,13 @@ def test_command_to_a_port_that_is_no_broker_s_is_one_line(
     assert f"127.0.0.1:{listener.port}: {text}" in output
 
 
+def test_file_that_holds_no_certificate_is_told_and_not_the_server(run, tmp_path):
+    (tmp_path / "ca.md").write_text("# no certificate")
+    output = run("watch", "--server", "127.0.0.1:1", "--ca", tmp_path / "ca.md", status=1)
+    assert output.count("\n") == 1 and "127.0.0.1" not in output
+    assert f"{tmp_path / 'ca.md'}: no certificate or key in PEM" in output
+
+
 def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):
     """A wrong one is told in one line; with the right one the first message ends the test."""
     words = ["--ca", device_certificates / "ca.crt", "--prefix", "watched"]
