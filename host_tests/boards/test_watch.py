@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import unicodedata
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import pytest
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS
-from host_tests.test_terminal import HOSTILE
+from host_tests.test_terminal import CLASSES
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
@@ -97,6 +98,11 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
 
 
 # Without surrogates, which UTF-8 cannot have.
+HOSTILE = {
+    one
+    for one in map(chr, range(sys.maxunicode + 1))
+    if one != " " and unicodedata.category(one) in CLASSES
+}
 SENT = "".join(sorted(HOSTILE)).encode(errors="ignore").decode()
 
 
