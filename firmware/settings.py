@@ -56,7 +56,7 @@ _ALLOWED = {
     "file": "the name of a file, %s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
-    "server": "a name or an address without a port, which is a key of its own; %s to %s characters",
+    "server": "a name or an address of %s to %s characters without a port: port is a key",
     "host": "%s to %s characters, behind : a port",
     "number": "a whole number from %s to %s",
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",

@@ -40,7 +40,7 @@ def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value):
 
 
 def test_settings_say_what_a_server_and_a_file_are():
-    assert "a name or an address without a port, which is a key of its own" in allowed("server")
+    assert "without a port: port is a key" in allowed("server")
     assert "name of a file" in allowed("tls_key")
 
 
