@@ -12,7 +12,7 @@ is what the broker sends.  No real time passes.
 import sys
 from array import array
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
@@ -35,11 +35,9 @@ HANDLER_RAISES = 0x20
 ENDS = 0x40  # the stream ends behind the bytes; else nothing more comes
 STALLS = 0x80  # the stream takes only a few bytes at a time
 
-
 # Publishing may be refused for what CONNACK said, at level 5: too large, QoS, retained, and
 # a window so small that more has to wait than may.
 _LIMITS = (0x95, 0x9A, 0x9B, FULL)
-
 _LEAVES = (int, bool, str, bytes, type(None))
 
 
@@ -118,10 +116,8 @@ class Run:
     def _on_message(self, message) -> None:
         self.delivered.append((message.topic, message.payload, message.qos))
         if self.situation & HANDLER_PUBLISHES and len(self.delivered) < 9:
-            try:
+            with suppress(MQTTError):  # the queue may be full
                 self.client.publish(b"echo", message.payload[:8], qos=len(self.delivered) & 1)
-            except MQTTError:
-                pass  # the queue may be full
         if self.situation & HANDLER_RAISES and len(self.delivered) & 1:
             raise HandlerError
 
@@ -159,13 +155,12 @@ class Run:
                 raise
 
     def _subscribe(self) -> None:
-        try:
-            self.client.subscribe([(b"a/#", 1), (b"b", 2)])
-        except HandlerError:
-            pass
-        except MQTTError as error:
-            if error.code not in (*_LIMITS, REFUSED_FILTER):
-                raise
+        with suppress(HandlerError):
+            try:
+                self.client.subscribe([(b"a/#", 1), (b"b", 2)])
+            except MQTTError as error:
+                if error.code not in (*_LIMITS, REFUSED_FILTER):
+                    raise
 
     def _poll(self) -> None:
         idle = 0
@@ -220,19 +215,18 @@ def _buffers(client: MQTTClient) -> list[bytearray | array | list]:
     # Every buffer, array and list that can be reached from `client`.
     found: list[bytearray | array | list] = []
     seen: set[int] = set()
-    waiting: list[object] = [client]
+    waiting: list[Any] = [client]
     while waiting:
         thing = waiting.pop()
-        kind = type(thing)
-        if kind in _LEAVES or id(thing) in seen:
+        if type(thing) in _LEAVES or id(thing) in seen:
             continue
         seen.add(id(thing))
         if isinstance(thing, (bytearray, array, list)):
             found.append(thing)
         if isinstance(thing, list):
-            waiting.extend(thing)
-        elif kind.__module__.startswith("umqtt31"):
-            waiting.extend(vars(thing).values())
+            waiting += thing
+        elif type(thing).__module__.startswith("umqtt31"):
+            waiting += vars(thing).values()
     return found
 
 
@@ -279,7 +273,6 @@ def check(data: bytes) -> None:
     if whole.delivered != parts.delivered or whole.oversize != parts.oversize:
         raise Finding(f"whole {whole.delivered}, in pieces {parts.delivered}")
     ends = {whole.code, parts.code}
-    if AWAITING_REL in ends and 0 not in ends:
-        return  # it leaves when there are places again, or for what comes before that
-    if len(ends) > 1:
+    # That it awaits PUBREL it says when there are places again, or for what comes before that.
+    if len(ends) > 1 and (AWAITING_REL not in ends or 0 in ends):
         raise Finding(f"whole ends with {whole.code}, in pieces with {parts.code}")

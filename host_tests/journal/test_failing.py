@@ -1,12 +1,12 @@
-"""Flash operations that fail and later work again, at every place of a scenario, and blocks
-that are worn out, saying so or in silence: the journal goes on without them."""
+"""Flash operations that fail and later work again, at every place of a scenario; blocks that are
+worn out, saying so or in silence; bits that turn, which nobody is told: the journal goes on."""
 
 import random
 from dataclasses import replace
 
 import pytest
 
-from host_tests.journal.steps import fails, filled, found, journal_error, opened, put
+from host_tests.journal.steps import fails, filled, found, journal_error, opened, turn
 from host_tests.powercut.life import Life, Setting
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
@@ -21,7 +21,7 @@ def make_calls(life, calls):
     failed = []
     for call in calls:
         try:
-            life.do(call)
+            life.do(*call)
         except MQTTError as error:
             assert error.code == JOURNAL
             failed.append(call[0])
@@ -34,7 +34,7 @@ def do_at_last(life, name):
 
 def is_kept(life, setting, flash):
     """Does a reset find just what is accepted?  A refused message uses up its packet id."""
-    state, after = life.model.state, Life(setting, setting.flash(bytes(flash.data))).state
+    state, after = life.state, Life(setting, setting.flash(bytes(flash.data))).state
     assert after.last_id >= state.last_id
     return after == state._replace(last_id=after.last_id)
 
@@ -60,7 +60,7 @@ def test_journal_when_operations_fail_for_a_while_then_what_was_accepted_is_ther
             if failed == ["sync"]:
                 do_at_last(life, "sync")
         do_at_last(life, "sync")
-        life.do(("check",))
+        life.do("check")
         assert is_kept(life, setting, flash), fail_at
 
 
@@ -81,7 +81,7 @@ def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepte
                 refused += call[0] == "put"
                 break
         after = Life(setting, setting.flash(bytes(flash.data))).state
-        assert after in [s._replace(last_id=after.last_id) for s in life.model.allowed()], works
+        assert after in [s._replace(last_id=after.last_id) for s in life.allowed()], works
     assert refused > 20
 
 
@@ -101,9 +101,9 @@ class Doubtful(Flash):
 def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
     """The second time it stands in a new block, whose title knows the messages before it."""
     journal = opened(Doubtful(8))
-    put(journal, 0, 1)
+    journal.put(1)
     journal.flash.failing = 4
-    put(journal, 1, 2)
+    journal.put(2)
     after = found(journal)
     assert (after.ids, after.last_id) == ([1, 2], 2)
 
@@ -112,8 +112,8 @@ def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is
     journal = opened(16)
     assert filled(journal, 150) == 150
     journal.flash.fail_at(0, 1000)
-    for slot in range(1, 149):
-        journal.remove(slot)
+    for packet_id in range(2, 150):
+        journal.remove(packet_id)
     with journal_error():
         journal.sync()
     journal.flash.fail_at(0, 0)
@@ -123,8 +123,8 @@ def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is
 
 def test_commit_when_flash_fails_then_is_still_due():
     journal = opened(16, group_commit=True)
-    put(journal, 0, 1)
-    journal.hold_id(5)
+    journal.put(1)
+    journal.hold(5)
     journal.flash.fail_at(0, 100)  # more often than these calls try
     for _ in range(3):
         with journal_error():
@@ -132,25 +132,25 @@ def test_commit_when_flash_fails_then_is_still_due():
     journal.flash.fail_at(0, 0)
     journal.commit()
     after = found(journal)
-    assert (after.ids, after.held) == ([1], [5])
+    assert (after.ids, after.held) == ([1], (5,))
 
 
 def test_log_behind_blocks_that_could_not_be_read_back_is_the_newest():
     """They were programmed all the same, and were to come behind it."""
     journal = opened(8)
-    put(journal, 0, 1)
+    journal.put(1)
     journal.flash.watch_read = fails
-    journal.hold_id(5)
+    journal.hold(5)
     for _ in range(3):
         with journal_error():
             journal.commit()
     journal.flash.watch_read = None
     journal.commit()
-    journal.release_id(5)
-    journal.remove(0)
-    put(journal, 0, 2)
+    journal.release(5)
+    journal.remove(1)
+    journal.put(2)
     after = found(journal)
-    assert (after.ids, after.held) == ([2], [])
+    assert (after.ids, after.held) == ([2], ())
 
 
 def test_erase_when_device_fails_then_journal_error(monkeypatch):
@@ -160,16 +160,13 @@ def test_erase_when_device_fails_then_journal_error(monkeypatch):
         patch.setattr(
             journal.flash, "ioctl", lambda op, arg: fails() if op == 6 else ioctl(op, arg)
         )
-        for number in range(140):  # more than the blocks that were blank take
-            put(journal, number, number + 1, bytes(40 + number))
-            if number >= 4:
-                journal.remove(number - 4)
-    for slot in list(journal.ids):
-        journal.remove(slot)
+        turn(journal, 140, kept=4, packet=bytes(110))  # more than the blocks that were blank take
+    for packet_id in range(1, 141):
+        journal.remove(packet_id)
     try:
-        assert put(journal, 999, 999, b"after")
+        assert journal.put(999)
     except MQTTError:  # from now on they are tried again
-        assert put(journal, 999, 999, b"after")
+        assert journal.put(999)
     assert found(journal).ids[-1] == 999
 
 
@@ -181,8 +178,8 @@ def test_journal_when_operations_fail_for_a_while_then_it_takes_messages_again(f
         refused = 0
         for packet_id in range(1, 100):
             try:
-                put(journal, 0, packet_id, b"x" * 90)
-                journal.remove(0)
+                journal.put(packet_id, packet=b"x" * 90)
+                journal.remove(packet_id)
                 journal.sync()
             except MQTTError:
                 refused += 1
@@ -199,7 +196,7 @@ def test_flash_that_fails_often_wears_all_blocks_alike(rate, seed):
     here = []
     for packet_id in range(1, 600):
         try:
-            if put(journal, packet_id, packet_id, b"x" * 90):
+            if journal.put(packet_id, packet=b"x" * 90):
                 here.append(packet_id)
             if len(here) > 3:
                 journal.remove(here.pop(0))
@@ -222,7 +219,7 @@ def test_block_that_is_worn_out_when_the_ring_comes_to_it_is_passed_over(block, 
     make_calls(life, calls[:50])
     flash.worn[block] = says_so
     assert make_calls(life, calls[50:] + [("sync",), ("check",)]) == []
-    assert Life(setting, setting.flash(bytes(flash.data))).state == life.model.state
+    assert Life(setting, setting.flash(bytes(flash.data))).state == life.state
     assert life.journal.bad_blocks() == 1
 
 
@@ -234,7 +231,7 @@ def test_blocks_that_are_worn_out_when_there_is_room_then_journal_goes_on(worn, 
     flash.worn = dict.fromkeys(worn, says_so)
     life = Life(setting, flash)
     assert make_calls(life, [*walk(7, setting, 500), ("sync",), ("check",)]) == []
-    assert Life(setting, setting.flash(bytes(flash.data))).state == life.model.state
+    assert Life(setting, setting.flash(bytes(flash.data))).state == life.state
     assert life.journal.bad_blocks() == len(worn)
 
 
@@ -252,15 +249,15 @@ def goes_on_over_resets(setting, flash, lives, messages):
     expected = []
     for _ in range(lives):
         life = Life(setting, flash)
-        assert [m.packet_id for m in life.state.messages] == expected
+        assert life.state.ids == expected
         for _ in range(messages):
             packet_id += 1
-            life.do(("put", packet_id, 1, b"%d" % packet_id, False))
+            life.do("put", packet_id, 1, b"%d" % packet_id, False)
             expected.append(packet_id)
             if len(expected) > 2:
-                life.do(("remove", expected.pop(0)))
-        life.do(("sync",))
-        life.do(("check",))
+                life.do("remove", expected.pop(0))
+        life.do("sync")
+        life.do("check")
 
 
 @pytest.mark.parametrize("block_bytes", [1024, 2048, 4096, 65536])
@@ -275,17 +272,19 @@ def test_block_that_fails_when_journal_is_nearly_full_then_what_was_accepted_is_
     journal = opened(8)
     count = filled(journal)
     journal.flash.worn[journal.flash.wear.index(0)] = True
-    for turn in range(200):
-        journal.remove(turn % count)
+    kept = list(range(1, count + 1))
+    for packet_id in range(count + 1, count + 201):
+        journal.remove(kept.pop(0))
         try:
-            if not put(journal, turn % count, count + turn + 1):
+            if not journal.put(packet_id):
                 break
         except MQTTError:
             break
-    for slot in range(turn + 2, turn + 42):
-        journal.remove(slot % count)
+        kept.append(packet_id)
+    for _ in range(40):
+        journal.remove(kept.pop(0))
     journal.sync()
-    assert sorted(found(journal, slots=500).ids) == sorted(journal.ids.values())
+    assert found(journal, slots=500).ids == kept
 
 
 @_SAYS_SO
@@ -296,25 +295,22 @@ def test_journal_of_four_blocks_when_one_is_worn_out_then_takes_nothing_until_it
     with journal_error("too few good blocks left"):
         while packet_id < 200:
             packet_id += 1
-            put(journal, 0, packet_id)
-            journal.remove(0)
+            turn(journal, 1, first=packet_id)
     journal.flash.worn = {}
-    for later in range(packet_id + 1, packet_id + 200):
-        assert put(journal, 0, later)
-        journal.remove(0)
+    turn(journal, 200, first=packet_id + 1)
     assert journal.journal.bad_blocks() == 0
 
 
 def test_flash_that_takes_nothing_any_more_then_put_is_refused_and_nothing_is_due():
     journal = opened(16)
-    assert put(journal, 0, 1)
+    assert journal.put(1)
     journal.flash.worn = dict.fromkeys(range(16), False)
     for packet_id in (2, 3):
         with journal_error():
-            put(journal, 1, packet_id)
+            journal.put(packet_id)
     journal.commit()  # so a packet of QoS 0 may go
     journal.flash.worn = {}
-    assert put(journal, 1, 4)
+    assert journal.put(4)
     assert found(journal).ids == [1, 4]
 
 
@@ -327,7 +323,7 @@ def test_random_use_at_the_limit_of_room_when_blocks_wear_out_and_heal_then_noth
     flash = setting.flash()
     life = Life(setting, flash)
     for packet_id in range(1, 500):
-        life.model.forget_old_states()
+        life.forget_old_states()
         if packet_id % 40 == 0:
             flash.worn = {}
             if packet_id % 80:
@@ -335,18 +331,127 @@ def test_random_use_at_the_limit_of_room_when_blocks_wear_out_and_heal_then_noth
         packet = source.randbytes(source.randrange(setting.slot_bytes))
         if not make_calls(life, [("put", packet_id, 2, packet, True)]):
             make_calls(life, [("commit",)])
-        ids = [message.packet_id for message in life.model.state.messages]
+        ids = life.state.ids
         if ids and (ids[-1] != packet_id or source.random() < 0.2):
             for _ in range(min(len(ids), source.choice((1, 1, 1, 9)))):
-                life.do(("remove", ids.pop(source.randrange(len(ids)))))
+                life.do("remove", ids.pop(source.randrange(len(ids))))
         if packet_id % 10 == 0 and not make_calls(life, [("check",)]):
             if not make_calls(life, [("sync",)]):
                 assert is_kept(life, setting, flash)
     flash.worn = {}
-    for message in life.model.state.messages:
-        life.do(("remove", message.packet_id))
+    for packet_id in life.state.ids:
+        life.do("remove", packet_id)
     for packet_id in range(501, 900):
-        life.do(("put", packet_id, 1, b"x", False))
-        life.do(("remove", packet_id))
-    life.do(("sync",))
+        life.do("put", packet_id, 1, b"x", False)
+        life.do("remove", packet_id)
+    life.do("sync")
     assert life.journal.bad_blocks() == 0
+
+
+# --- bits that turn: what is read back wrong is given up ---------------------------------
+
+
+def spoil(flash, packet):
+    """Turn a bit in each copy of this packet."""
+    at = flash.data.find(packet)
+    assert at >= 0
+    while at >= 0:
+        flash.spoil(at + len(packet) - 1)
+        at = flash.data.find(packet)
+
+
+def behind(*packets):
+    """-> a journal with these messages, with ids from 1 on, which lie on flash alone."""
+    journal = opened(8)
+    for packet_id, packet in enumerate(packets, 1):
+        assert journal.put(packet_id, packet=packet, in_ram=0)
+    return journal
+
+
+def fetched(journal):
+    """-> what comes from flash: packets, None for those that are lost."""
+    return [message and message.packet for message in journal.state().messages]
+
+
+@pytest.mark.parametrize("size", [2, 63, 64, 65, 200, 256])
+def test_packet_when_a_bit_of_it_turned_then_it_is_lost_and_no_other(size):
+    packet = bytes(i * 7 + 1 & 255 for i in range(size))
+    journal = behind(b"before", packet, b"behind")
+    spoil(journal.flash, packet)
+    assert fetched(journal) == [b"before", None, b"behind"]
+
+
+def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():
+    journal = behind(b"message 1", b"message 2")
+    spoil(journal.flash, b"message 1")
+    ring = bytearray(300)
+    assert journal.journal.fetch(ring, 0) > 5 and ring[0] == 0 and ring[4] == 1
+    journal.remove(1)
+    journal.sync()
+    assert found(journal).ids == [2]
+
+
+def test_every_bit_of_an_entry_when_it_turned_then_never_another_packet():
+    packet = b"0\x0b\x00\x03t/121.5 C"
+    journal = behind(packet)
+    at = journal.flash.data.find(packet)
+    for bit in range(len(packet) * 8):
+        journal.flash.spoil(at + bit // 8, 1 << bit % 8)
+        after = opened(Flash(8, image=journal.flash.data))
+        # The group's own check.
+        assert (after.state().messages, after.journal.corrupt_pages) == ((), 1)
+        journal.flash.spoil(at + bit // 8, 1 << bit % 8)
+    assert fetched(journal) == [packet]
+
+
+def test_packet_that_turned_after_opening_is_lost_as_well():
+    journal = opened(behind(b"the message").flash)
+    spoil(journal.flash, b"the message")
+    assert fetched(journal) == [None]
+
+
+def test_spoilt_packet_when_its_block_is_given_up_then_it_is_lost_and_no_other():
+    journal = behind(b"the one that is spoilt", b"the one that is well")
+    spoil(journal.flash, b"the one that is spoilt")
+    for packet_id in range(3, 400):
+        for first in (0x30, 0x62):
+            journal.journal.note(first, packet_id)
+            journal.commit()
+    assert journal.flash.erases > 5
+    assert fetched(journal) == [None, b"the one that is well"]
+    assert [packet_id for packet_id in found(journal).ids if packet_id] == [2]
+
+
+def test_read_that_is_wrong_once_is_repeated():
+    journal = behind(b"the message")
+    flash = journal.flash
+    at = flash.data.find(b"the message")
+    read_blocks = flash.readblocks
+
+    def read_wrong_once(block, buf, offset=0):
+        is_whole = len(buf) > 20
+        if is_whole:
+            flash.readblocks = read_blocks
+            flash.spoil(at)
+        read_blocks(block, buf, offset)
+        if is_whole:
+            flash.spoil(at)
+
+    flash.readblocks = read_wrong_once
+    assert fetched(journal) == [b"the message"]
+
+
+def test_page_that_keeps_a_wrong_bit_then_the_next_one_takes_the_message():
+    journal = opened(8)
+    flash = journal.flash
+    journal.put(1)
+    write_blocks = flash.writeblocks
+
+    def write_wrong_once(block, buf, offset=None):
+        flash.writeblocks = write_blocks
+        write_blocks(block, buf, offset)
+        flash.spoil(block * flash.block_bytes + offset + 140, 0x01)
+
+    flash.writeblocks = write_wrong_once
+    assert journal.put(2)
+    assert found(flash).ids == [1, 2]

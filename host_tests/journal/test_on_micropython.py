@@ -7,15 +7,20 @@ import pytest
 from tools.project import ROOT
 
 DEVICE = Path(__file__).parent / "device"
-PATH = [ROOT, ROOT / "lib"]
 HEAP_BYTES = 1024 * 1024
+
+
+def run(micropython, script, *args, **options):
+    """-> what the script printed."""
+    path = [ROOT, ROOT / "lib"]
+    done = micropython.run(DEVICE / script, args=args, micropypath=path, timeout=300, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("way", ["at once", "deferred"])
 def test_every_call_and_reclaiming_run_with_the_heap_locked(micropython, way):
-    done = micropython.run(DEVICE / "locked.py", args=[way], micropypath=PATH)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "True True (12, 0, 300, True) []\n"
+    assert run(micropython, "locked.py", way) == "True True (12, 0, 300, True) []\n"
 
 
 def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(
@@ -23,20 +28,15 @@ def test_journal_in_a_file_on_littlefs_survives_cuts_at_its_operations(
 ):
     """All of them together cut each operation, those that cut the same one in other ways."""
     share = 7 * micropythons.index(micropython), min(3, len(micropythons))
-    done = micropython.run(
-        DEVICE / "littlefs.py", args=share, heap_bytes=HEAP_BYTES, timeout=300, micropypath=PATH
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = run(micropython, "cuts.py", "littlefs", *share, heap_bytes=HEAP_BYTES)
     with capsys.disabled():
-        print(f"\nlittlefs, MicroPython {micropython.id}: {done.stdout.strip()}")
-    assert done.stdout.splitlines()[-1].endswith("cuts 0 wrong")
-    assert int(done.stdout.split()[0]) > 1000
+        print(f"\nlittlefs, MicroPython {micropython.id}: {said.strip()}")
+    assert said.splitlines()[-1].endswith("cuts 0 wrong")
+    assert int(said.split()[0]) > 1000
 
 
 def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(micropython):
-    done = micropython.run(DEVICE / "fat.py", heap_bytes=4 * HEAP_BYTES, micropypath=PATH)
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = done.stdout.strip()
+    said = run(micropython, "cuts.py", "fat", 0, 1, heap_bytes=4 * HEAP_BYTES).strip()
     if said.startswith("refused"):
         assert "FAT" in said
     else:
@@ -45,9 +45,8 @@ def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(mi
 
 
 def test_messages_that_wait_take_no_ram_and_little_while_a_journal_is_opened(micropython, capsys):
-    done = micropython.run(DEVICE / "memory.py", heap_bytes=HEAP_BYTES, micropypath=PATH)
-    assert done.returncode == 0, done.stderr
-    kept, kept_with_300, more, more_with_300, count = map(int, done.stdout.split())
+    said = run(micropython, "memory.py", heap_bytes=HEAP_BYTES)
+    kept, kept_with_300, more, more_with_300, count = map(int, said.split())
     with capsys.disabled():
         print(f"\njournal, MicroPython {micropython.id}: {kept} bytes kept")
     assert count == 300

@@ -1,13 +1,21 @@
-"""Every flash operation of every scenario cut in every way, and cut again in recovery.
+"""Every flash operation of every scenario cut in every way, and cut again in recovery; journals
+with one thing broken, which the checker has to catch.
 
 `python -m host_tests powercut` does the same with longer scenarios and all pairs of cuts.
 """
 
+from dataclasses import replace
+from struct import error as struct_error
+
 import pytest
 
-from host_tests.powercut.checker import Checker
+from host_tests.powercut.checker import Broken, Checker
 from host_tests.powercut.life import Life
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
+from host_tests.sim.wrong_clients import make_mistake
+from host_tests.standin.nor import Flash, WrongUse
+from umqtt31 import opening
+from umqtt31.journal import Journal
 
 SCALE = 2
 TORN = 4
@@ -41,5 +49,68 @@ def test_journal_wears_all_blocks_alike(scenario):
     flash = scenario.setting.flash()
     life = Life(scenario.setting, flash)
     for call in scenario.calls:
-        life.do(call)
+        life.do(*call)
     assert max(flash.wear) - min(flash.wear) <= 2
+
+
+class ErasesBeforeCopying(Journal):
+    """The oldest block is erased while its entries are in RAM only."""
+
+    def _copy_block(self, block):
+        image = bytes(self._dev.data)
+        self._erase(block)
+        load = self._load
+        size = self._cells * self._cell
+
+        def load_old(number, at, view):
+            at = (number % self._blocks) * size + at * self._cell
+            view[:] = image[at : at + len(view)]
+
+        self._load = load_old
+        try:
+            super()._copy_block(block)
+        finally:
+            self._load = load
+
+
+BROKEN = {
+    "PUBREL may overtake the record that PUBREC came": (
+        Journal, "note", "self._write(_RECEIVED, number)",
+        "self._make_room(_NOTE)\n            self._append(_RECEIVED, number)"),
+    "publish() returns before the message is on flash": (
+        Journal, "put", "    if self._is_deferred:\n        self._is_due = True",
+        "    if True:\n        self._is_due = True"),
+    "a copy says that no PUBREC came": (
+        Journal, "_pick", "state = (buf[where] if k < 0 else self._states[k]) & 0x70",
+        "state = min((buf[where] if k < 0 else self._states[k]) & 0x70, 0x50)"),
+    "held ids go with the block that says so": (
+        Journal, "_list_held", "for k in range(0, len(held), 3):", "for k in ():"),
+    "the CRC is ignored": (
+        opening._Log, "group", "return buf if crc32(buf) == crc else None", "return buf"),
+}  # fmt: skip
+
+
+def is_caught(journal):
+    """Does the checker notice this journal?"""
+    with pytest.raises((Broken, WrongUse, struct_error)):
+        for scenario in scenarios():
+            setting = replace(scenario.setting, journal=journal)
+            Checker(torn=2).run(scenario._replace(setting=setting))
+    return True
+
+
+def test_checker_catches_a_journal_that_erases_before_copying():
+    assert is_caught(ErasesBeforeCopying)
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_checker_catches_a_broken_journal(what, monkeypatch):
+    make_mistake(monkeypatch, *BROKEN[what])
+    assert is_caught(Journal)
+
+
+def test_flash_model_refuses_to_turn_a_0_into_a_1():
+    flash = Flash(1)
+    flash.writeblocks(0, bytes(256), 0)
+    with pytest.raises(WrongUse):
+        flash.writeblocks(0, b"\xff" * 256, 0)

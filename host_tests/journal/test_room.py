@@ -1,10 +1,18 @@
-"""How much a journal takes, what clearing gives back, what its refusals say."""
+"""How much a journal takes, what clearing gives back, what its refusals say, and how much flash
+work a message is: the budgets, counted and computed."""
 
 import random
 
 import pytest
 
-from host_tests.journal.steps import filled, found, opened, put
+from host_tests.journal.steps import filled, found, opened, turn
+from host_tests.journal.work import (
+    PACKET,
+    erases_per_message,
+    journal_work,
+    life_years,
+    littlefs_work,
+)
 from host_tests.powercut.life import Life, Setting
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
@@ -21,38 +29,37 @@ def test_journal_takes_as_many_cells_as_its_format_says(blocks, sets, count):
 
 def test_remove_when_full_then_there_is_room_for_just_as_many():
     journal = opened(8, slots=2000)
-    count = filled(journal)
-    for slot in range(3):
-        journal.remove(slot)
-    assert [put(journal, slot, 1000 + slot) for slot in range(3)] == [True] * 3
-    assert not put(journal, count, 2000)
+    filled(journal)
+    for packet_id in (1, 2, 3):
+        journal.remove(packet_id)
+    assert filled(journal) == 3
 
 
 def test_put_when_full_and_enough_is_removed_then_accepts():
     journal = opened(8, slots=500)
     filled(journal)
     large = b"x" * 256
-    for slot in range(4):
-        journal.remove(slot)
-        assert not put(journal, 600, 600, large)
-    journal.remove(4)
-    assert put(journal, 600, 600, large)
+    for packet_id in range(1, 5):
+        journal.remove(packet_id)
+        assert not journal.put(600, packet=large)
+    journal.remove(5)
+    assert journal.put(600, packet=large)
 
 
 def test_full_journal_when_opened_again_then_full_as_before():
     journal = opened(8, slots=2000)
-    count = filled(journal)
+    filled(journal)
     again = opened(journal.flash, slots=2000)
-    assert not put(again, count, 2000)
-    again.journal.note(0x40, 1)
-    assert put(again, 0, 2000)
-    assert not put(again, count, 2001)
+    assert not again.put(2000)
+    again.remove(1)
+    assert again.put(2000)
+    assert not again.put(2001)
 
 
 def test_held_ids_when_opened_again_then_take_no_room_from_messages():
     journal = opened(8)
     for packet_id in (1, 2, 3, 4):
-        journal.hold_id(packet_id)
+        journal.hold(packet_id)
     journal.commit()
     assert filled(opened(journal.flash, slots=2000)) == 269
 
@@ -60,13 +67,13 @@ def test_held_ids_when_opened_again_then_take_no_room_from_messages():
 def test_held_ids_by_the_hundred_survive_and_cost_no_room():
     journal = opened(8, held_slots=36)
     for packet_id in range(1, 3001):
-        journal.hold_id(packet_id)
+        journal.hold(packet_id)
         if packet_id % 20 == 0:
             journal.commit()
         if packet_id > 1000:
-            journal.release_id(packet_id - 900)
+            journal.release(packet_id - 900)
     journal.sync()
-    assert found(journal, held_slots=40).held == [*range(1, 101), *range(2101, 3001)]
+    assert found(journal, held_slots=40).held == (*range(1, 101), *range(2101, 3001))
     assert journal.flash.erases > 2
 
 
@@ -80,6 +87,7 @@ REFUSALS = [
     ({"slot_bytes": 8}, "holds more than fits: raise buffer_size to 100"),
     ({"slots": 1}, "holds more than fits: raise max_mqueue_len"),
     ({"held_slots": 0}, "holds more than fits: raise max_awaiting_rel"),
+    ({"held_slots": 1}, "holds more than fits: raise max_awaiting_rel"),
 ]
 
 
@@ -87,9 +95,10 @@ REFUSALS = [
 def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(change, text):
     """Unless it is told to erase what is not the client's own."""
     journal = opened(8)
-    put(journal, 0, 1, bytes(100))
-    put(journal, 1, 2, b"short")
-    journal.hold_id(7)
+    journal.put(1, packet=bytes(100))
+    journal.put(2)
+    journal.hold(7)
+    journal.hold(2000)
     journal.commit()
     image = bytes(journal.flash.data)
     is_foreign = text.endswith(FOREIGN)
@@ -99,17 +108,19 @@ def test_journal_when_it_does_not_fit_then_says_what_to_do_and_is_unchanged(chan
         assert (caught.value.code, str(caught.value)) == (JOURNAL, f"journal {text}")
         assert bytes(journal.flash.data) == image
     if is_foreign:
-        assert found(journal, **change, erase_foreign=True).messages == []
-        assert found(journal, **change).messages == []
+        assert found(journal, **change, erase_foreign=True).messages == ()
+        assert found(journal, **change).messages == ()
+    else:
+        assert found(journal, slots=2, slot_bytes=100, held_slots=2).ids == [1, 2]
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 511, 700])
 def test_message_of_any_length_when_opened_again_then_is_there_whole(size):
     packet = bytes(i * 7 & 255 for i in range(size))
     journal = opened(8, slot_bytes=700)
-    assert put(journal, 3, 9, packet, 2, True)
-    assert put(journal, 4, 10, b"next")
-    assert [m[5] for m in found(journal, slot_bytes=700).messages] == [packet, b"next"]
+    assert journal.put(9, 2, packet, True)
+    assert journal.put(10, packet=b"next")
+    assert [m.packet for m in found(journal, slot_bytes=700).messages] == [packet, b"next"]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -124,27 +135,48 @@ def test_random_use_at_the_limit_of_room_never_gets_stuck(seed):
     sizes = blocks, page_bytes * pages, page_bytes, cell_bytes, 60, slot_bytes, 2, seed % 2 == 1
     setting = Setting(*sizes)
     life = Life(setting, setting.flash())
-    ids = []
     for packet_id in range(1, 1200):
-        life.model.forget_old_states()
+        life.forget_old_states()
         n = slot_bytes if source.random() < 0.4 else source.randrange(slot_bytes)
-        life.do(("put", packet_id, 2, source.randbytes(n), True))
-        if life.model.state.last_id == packet_id:
-            ids.append(packet_id)
-        else:
-            life.do(("remove", ids.pop(source.randrange(len(ids)))))
-        if ids:
-            life.do(("pubrec", source.choice(ids)))
-        life.do(("commit",))
-    life.do(("check",))
+        life.do("put", packet_id, 2, source.randbytes(n), True)
+        if life.state.last_id != packet_id:
+            life.do("remove", source.choice(life.state.ids))
+        if life.state.ids:
+            life.do("pubrec", source.choice(life.state.ids))
+        life.do("commit")
+    life.do("check")
     assert life.refused > 10
 
 
 @pytest.mark.parametrize("size", [*range(227, 239), 1000])
 def test_largest_packet_behind_the_note_of_what_is_done_has_room(size):
     journal = opened(8, slot_bytes=size)
-    put(journal, 0, 1)
-    journal.remove(0)
+    turn(journal, 1)
     journal.tidy()
-    assert put(journal, 1, 2, bytes(size))
+    assert journal.put(2, packet=bytes(size))
     assert found(journal, slot_bytes=size).ids == [2]
+
+
+@pytest.mark.parametrize(
+    ("qos", "together", "programs", "erases"),
+    [(1, 1, 1.3, 0.09), (1, 4, 0.5, 0.04), (2, 1, 2.6, 0.18), (2, 4, 1.0, 0.08)],
+)
+def test_message_costs_no_more_than_its_budget_and_wears_alike(qos, together, programs, erases):
+    work = journal_work(qos, together)
+    assert work.programs <= programs
+    assert work.erases <= erases
+    assert work.wear_difference <= 2
+
+
+def test_journal_erases_a_tenth_of_an_append_to_littlefs_at_most():
+    assert littlefs_work().erases >= 10 * journal_work(1).erases
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_computed_erases_are_those_counted(qos):
+    computed = erases_per_message(len(PACKET), qos)
+    assert computed == pytest.approx(journal_work(qos).erases, rel=0.07)
+
+
+def test_64_kb_last_more_than_ten_years_at_a_message_in_ten_seconds():
+    assert life_years(65536, erases_per_message(len(PACKET))) > 10

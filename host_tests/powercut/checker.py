@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from host_tests.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, Flash, cut
 
-from .life import Call, Life, Setting, found_on
-from .model import State
-from .scenarios import Scenario
+from .life import Call, Life, Setting, State, found_on
+from .scenarios import Scenario, calls
 
 
 class Broken(AssertionError):
@@ -66,11 +65,11 @@ class Checker:
         allowed: list[list[State]] = []
         life = Life(setting, flash)
         for call in calls:
-            least = life.model.required
-            life.do(call)
-            states = life.model.states[least:]
+            least = life.required
+            life.do(*call)
+            states = life.states[least:]
             allowed.extend([states] * (len(operations) - len(allowed)))
-        self._judge(setting, bytes(flash.data), life.model.allowed(), "at the end")
+        self._judge(setting, bytes(flash.data), life.allowed(), "at the end")
         return operations, allowed
 
     def _recover(self, setting: Setting, image: bytes) -> State:
@@ -103,14 +102,14 @@ class Checker:
         life = Life(setting, flash, state)
         in_recovery = len(operations)
         for call in _more_calls(state):
-            life.do(call)
+            life.do(*call)
         self.count["carried on"] += 1
-        if self._recover(setting, bytes(flash.data)) != life.model.state:
+        if self._recover(setting, bytes(flash.data)) != life.state:
             raise Broken(f"{where}: carried on, and lost what came then")
         for k, operation in enumerate(operations):
             if k >= in_recovery and not self.is_whole:
                 break
-            allowed = [state] if k < in_recovery else life.model.states
+            allowed = [state] if k < in_recovery else life.states
             for mode, seed in self._ways(k):
                 self.count["twice"] += 1
                 if self._recover(setting, operation.cut(mode, seed)) not in allowed:
@@ -139,5 +138,4 @@ def _more_calls(state: State) -> Iterator[Call]:
         yield ("release", state.held[0])
     yield ("hold", 65535)
     yield ("put", last_id + 1, 2, b"more", True)
-    yield ("check",)
-    yield ("sync",)
+    yield from calls("check; sync")

@@ -1,16 +1,77 @@
-"""One life of a journal, from opening to the next cut, beside the reference model."""
+"""One life of a journal, from opening to the next cut, beside what it has to remember.
+
+That is said in the simplest way: tuples, and every state kept.
+"""
 
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin.nor import Flash
 from umqtt31.journal import Journal
 
-from .model import Message, Model, State
-
 Call = tuple[Any, ...]  # method name, arguments
+_IDS = 30  # in a set of received ids
+
+
+class Message(NamedTuple):
+    """One accepted message, as recovery has to hand it over."""
+
+    packet_id: int
+    qos: int
+    packet: bytes
+    has_pubrec: bool
+    maybe_sent: bool
+
+
+class State(NamedTuple):
+    """All that recovery hands over: messages oldest first, None for one that is lost; received
+    ids by number."""
+
+    messages: tuple[Message, ...] = ()
+    held: tuple[int, ...] = ()
+    last_id: int = 0
+    is_clean: bool = False
+
+    @property
+    def ids(self) -> list[int | None]:
+        return [m and m.packet_id for m in self.messages]
+
+    def __str__(self) -> str:
+        messages = " ".join(
+            f"{m.packet_id}q{m.qos}:{m.packet.hex()[:8]}{'r' * m.has_pubrec}{'s' * m.maybe_sent}"
+            for m in self.messages
+        )
+        clean = ", clean" * self.is_clean
+        return f"<{messages or '-'}; held {list(self.held)}; last id {self.last_id}{clean}>"
+
+    def after(self, name: str, *args: Any) -> "State":
+        """What is to be remembered when this call was made."""
+        messages, held = self.messages, self.held
+        match name, *args:
+            case "put", packet_id, qos, packet, maybe_sent:
+                if maybe_sent:  # there is a connection, so those before it may have been, too
+                    messages = tuple(m._replace(maybe_sent=True) for m in messages)
+                message = Message(packet_id, qos, packet, False, maybe_sent)
+                return self._replace(messages=(*messages, message), last_id=packet_id)
+            case "pubrec", packet_id:
+                messages = tuple(
+                    m._replace(has_pubrec=m.has_pubrec or m.packet_id == packet_id)
+                    for m in messages
+                )
+            case "remove", packet_id:
+                messages = tuple(m for m in messages if m.packet_id != packet_id)
+            case "hold", packet_id:
+                held = tuple(sorted({*held, packet_id}))
+            case "release", packet_id:
+                held = tuple(one for one in held if one != packet_id)
+            case ("online",):
+                messages = tuple(m._replace(maybe_sent=True) for m in messages)
+            case "renew", is_clean:
+                messages = tuple(m._replace(maybe_sent=False, has_pubrec=False) for m in messages)
+                return State(messages, (), self.last_id, is_clean)
+        return self._replace(messages=messages, held=held)
 
 
 @dataclass(frozen=True)
@@ -30,7 +91,7 @@ class Setting:
     group_commit: bool = False
     client_id: bytes = b"c"
     worn: tuple[int, ...] = ()  # blocks that keep nothing, in silence
-    journal: type = Journal
+    journal: Any = Journal
 
     def flash(self, image: bytes | None = None) -> Flash:
         """A flash of these sizes, erased or with the contents given."""
@@ -40,65 +101,45 @@ class Setting:
 
 
 class Opened:
-    """A journal, and the core's part in using it."""
+    """A journal, and the core's part in using it; its calls have the names of `State.after()`."""
 
     def __init__(self, setting: Setting, flash: Flash) -> None:
-        self.journal = setting.journal(
+        self.flash = flash
+        self.journal = journal = setting.journal(
             flash,
             program_bytes=setting.page_bytes,
             erase_bytes=setting.block_bytes,
             cell_bytes=setting.cell_bytes,
             group_commit=setting.group_commit,
         )
+        self.commit, self.sync, self.tidy = journal.commit, journal.sync, journal.tidy
         # Received QoS 2 ids as the core keeps them: set of 30, a bit for each id, ticks.
-        self.held = [0] * (3 * setting.held_slots)
-        self.behind, self.sent, self.last_id, self.is_clean = self.journal.open(
+        self._held = [0] * (3 * setting.held_slots)
+        self.behind, self.sent, self.last_id, self.is_clean = journal.open(
             setting.client_id,
             setting.level,
             setting.slot_bytes,
             setting.slots,
-            self.hold,
-            self.held,
+            self._hold,
+            self._held,
             12 * setting.slots,
         )
         self._buf = bytearray(setting.slot_bytes + 5)
 
-    def hold(self, packet_id: int) -> None:
-        """The core holds this id from now on."""
-        number, bit = divmod(packet_id, 30)
-        rows = range(0, len(self.held), 3)
-        own = [k for k in rows if self.held[k + 1] and self.held[k] == number]
-        k = [*own, *(k for k in rows if not self.held[k + 1])][0]  # IndexError: there is no room
-        self.held[k : k + 2] = [number, self.held[k + 1] | 1 << bit]
-
-    def release(self, packet_id: int) -> None:
-        number, bit = divmod(packet_id, 30)
-        for k in range(0, len(self.held), 3):
-            if self.held[k] == number:
-                self.held[k + 1] &= ~(1 << bit)
-
-    def held_ids(self) -> tuple[int, ...]:
-        """The ids that are held, by number."""
-        return tuple(
-            sorted(
-                self.held[k] * 30 + bit
-                for k in range(0, len(self.held), 3)
-                for bit in range(30)
-                if self.held[k + 1] >> bit & 1
-            )
-        )
-
-    def renew(self, is_clean: bool) -> None:
-        """A new session: a clean one is recorded before the core forgets the old one."""
-        if not is_clean:
-            self.held[:] = [0] * len(self.held)
-        self.journal.renew(is_clean)
-        self.held[:] = [0] * len(self.held)
-
-    def put(self, packet_id: int, qos: int, packet: bytes, is_online: bool, most: int) -> bool:
-        """Accept a message; with `most` in RAM it lies behind -> was there room?"""
+    def put(
+        self,
+        packet_id: int,
+        qos: int = 1,
+        packet: bytes = b"packet",
+        is_online: bool = False,
+        in_ram: int | None = None,
+    ) -> bool:
+        """Accept a message -> was there room?  Without room for it in RAM it lies behind; None:
+        there is room for it and for those that lie behind now."""
+        while in_ram is None and self.behind:
+            self.fetch()
         entry = struct.pack(">BHH", 0x30 + (qos << 4), len(packet), packet_id) + packet
-        is_behind = self.behind > 0 or most == 0
+        is_behind = self.behind > 0 or in_ram == 0
         if not self.journal.put(entry, 0, len(entry), is_online, is_behind):
             return False
         self.behind += is_behind
@@ -111,29 +152,67 @@ class Opened:
         state, _, packet_id = struct.unpack_from(">BHH", self._buf)
         if not state:
             return None
-        return Message(
-            packet_id,
-            1 if state & 0xF0 == 0x40 else 2,
-            bytes(self._buf[5:n]),
-            state & 0xF0 == 0x70,
-            state & 8 > 0,
-        )
+        qos = 1 if state & 0xF0 == 0x40 else 2
+        packet = bytes(self._buf[5:n])
+        return Message(packet_id, qos, packet, state & 0xF0 == 0x70, state & 8 > 0)
+
+    def pubrec(self, packet_id: int) -> None:
+        self.journal.note(0x50, packet_id)
+
+    def remove(self, packet_id: int) -> None:
+        self.journal.note(0x40, packet_id)
+
+    def online(self) -> None:
+        self.journal.note(0x20, 0)
+
+    def hold(self, packet_id: int) -> None:
+        self._hold(packet_id)
+        self.journal.note(0x30, packet_id)
+
+    def release(self, packet_id: int) -> None:
+        self.journal.note(0x62, packet_id)
+        number, bit = divmod(packet_id, _IDS)
+        for k in range(0, len(self._held), 3):
+            if self._held[k] == number:
+                self._held[k + 1] &= ~(1 << bit)
+
+    def _hold(self, packet_id: int) -> None:
+        number, bit = divmod(packet_id, _IDS)
+        held = self._held
+        rows = range(0, len(held), 3)
+        own = [k for k in rows if held[k + 1] and held[k] == number]
+        k = [*own, *(k for k in rows if not held[k + 1])][0]  # IndexError: there is no room
+        held[k : k + 2] = [number, held[k + 1] | 1 << bit]
+
+    def renew(self, is_clean: bool) -> None:
+        """A new session: a clean one is recorded before the core forgets the old one."""
+        if not is_clean:
+            self._held[:] = [0] * len(self._held)
+        self.journal.renew(is_clean)
+        self._held[:] = [0] * len(self._held)
+
+    def state(self) -> State:
+        """What this life found; all that lies behind is fetched."""
+        messages: Any = tuple(self.fetch() for _ in range(self.behind))
+        rows = zip(self._held[::3], self._held[1::3], strict=False)
+        held = (n * _IDS + bit for n, bits in rows for bit in range(_IDS) if bits >> bit & 1)
+        return State(messages, tuple(sorted(held)), self.last_id, self.is_clean)
 
 
 def found_on(setting: Setting, image: bytes) -> State:
     """What a journal on this image hands over."""
     opened = Opened(setting, setting.flash(image))
-    fetched = [opened.fetch() for _ in range(opened.behind)]
-    messages = [message for message in fetched if message]
-    if len(messages) < len(fetched):
+    state = opened.state()
+    if None in state.messages:
         raise ValueError("a message is lost")
-    if opened.sent != sum(message.maybe_sent for message in messages):
+    if opened.sent != sum(message.maybe_sent for message in state.messages):
         raise ValueError(f"{opened.sent} messages should have been sent")
-    return State(tuple(messages), opened.held_ids(), opened.last_id, opened.is_clean)
+    return state
 
 
 class Life:
-    """A journal on `flash`, its recovered `state`, and the model from there on."""
+    """A journal on `flash`, and what it went through: `states` begins with what recovery found,
+    and grows with every call; those before `required` cannot be on flash any more."""
 
     def __init__(self, setting: Setting, flash: Flash, state: State | None = None) -> None:
         self.refused = 0
@@ -142,67 +221,68 @@ class Life:
             image = bytearray(flash.ioctl(4, 0) * flash.ioctl(5, 0))
             flash.readblocks(0, image)
             state = found_on(setting, bytes(image))
-        self.state = state
-        self.opened = Opened(setting, flash)
-        self.journal = self.opened.journal
-        self.model = Model(self.state, setting.group_commit)
+        self.states = [state]
+        self.required = 0
+        self._due = 0  # the newest state that commit() makes durable
+        self._opened = Opened(setting, flash)
+        self.journal = self._opened.journal
         for _ in range(3):
             self.journal.tidy()
 
-    def do(self, call: Call) -> None:
-        """Make one call on the journal and tell the model.
+    @property
+    def state(self) -> State:
+        return self.states[-1]
 
-        ("put", packet id, QoS, packet, maybe sent), ("pubrec" or "remove", packet id),
-        ("fetch",) and ("check",) read one message that lies behind, or all, and the rest as the
+    def allowed(self) -> list[State]:
+        """The states that may be on flash now."""
+        return self.states[self.required :]
+
+    def forget_old_states(self) -> None:
+        """What was checked with every packet need not be again."""
+        del self.states[:-1]
+        self.required = self._due = 0
+
+    def do(self, name: str, *args: Any) -> None:
+        """Make one call on the journal and note what it has to remember.
+
+        ("put", packet id, QoS, packet, maybe sent), ("pubrec" or "remove", packet id);
+        ("fetch",) and ("check",) read one message that lies behind, or all; the rest as the
         core calls them.
         """
-        name, *args = call
+        opened, state = self._opened, self.state
         if name in ("fetch", "check"):
-            self._fetch(self.opened.behind if name == "check" else 1)
+            self._fetch(opened.behind if name == "check" else 1)
             return
         if name == "put":
-            if not self._put(*args):
+            in_ram = max(0, self._setting.in_ram - (len(state.messages) - opened.behind))
+            is_full = len(state.messages) >= self._setting.slots
+            if is_full or not getattr(opened, name)(*args, in_ram):
                 self.refused += 1
                 return
         elif name in ("pubrec", "remove"):
-            if not self._answer(name, *args):
+            if args[0] not in state.ids:
                 return  # it was refused
-        elif name == "hold":
-            if args[0] not in self.model.state.held:
-                self.opened.hold(args[0])
-            self.journal.note(0x30, args[0])
-        elif name == "release":
-            if args[0] in self.model.state.held:
-                self.journal.note(0x62, args[0])
-                self.opened.release(args[0])
-        elif name == "renew":
-            self.opened.renew(*args)
-        elif name == "online":
-            self.journal.note(0x20, 0)
-        else:
-            getattr(self.journal, name)()
-        getattr(self.model, name)(*args)
+            self._fetch(state.ids.index(args[0]) + 1 + opened.behind - len(state.ids))
+            getattr(opened, name)(*args)
+        elif name != "release" or args[0] in state.held:
+            getattr(opened, name)(*args)
+        self._note(name, args)
+
+    def _note(self, name: str, args: list | tuple) -> None:
+        state = self.state.after(name, *args)
+        if name in ("put", "pubrec", "remove") or state != self.state:
+            self.states.append(state)
+            if name != "remove":  # which need not survive
+                self._due = len(self.states) - 1
+        is_committed = name == "put" and not self._setting.group_commit
+        if name == "sync":
+            self.required = len(self.states) - 1
+        elif is_committed or name in ("commit", "tidy"):
+            self.required = max(self.required, self._due)
 
     def _fetch(self, count: int) -> None:
-        for _ in range(min(count, self.opened.behind)):
-            messages = self.model.state.messages
-            at = len(messages) - self.opened.behind
-            message = self.opened.fetch()
+        for _ in range(min(count, self._opened.behind)):
+            expected = self.state.messages[-self._opened.behind]
+            message = self._opened.fetch()
             assert message is not None
-            expected = messages[at]
             assert message[:4] == expected[:4], (message, expected)
-
-    def _answer(self, name: str, packet_id: int) -> bool:
-        ids = [message.packet_id for message in self.model.state.messages]
-        if packet_id not in ids:
-            return False
-        self._fetch(ids.index(packet_id) + 1 + self.opened.behind - len(ids))
-        self.journal.note(0x50 if name == "pubrec" else 0x40, packet_id)
-        return True
-
-    def _put(self, packet_id: int, qos: int, packet: bytes, sent: bool) -> bool:
-        count = len(self.model.state.messages)
-        if count >= self._setting.slots:
-            return False
-        in_ram = max(0, self._setting.in_ram - (count - self.opened.behind))
-        return self.opened.put(packet_id, qos, packet, sent, in_ram)

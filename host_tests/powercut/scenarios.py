@@ -6,7 +6,8 @@ meets too seldom.
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from .life import Call, Opened, Setting
 
@@ -17,8 +18,7 @@ _FEW = replace(_SMALL, blocks=4, slots=2, held_slots=1)
 _BOARD = Setting(4, 4096, 256, 64, slots=6, slot_bytes=256)
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(NamedTuple):
     """Calls to make on a journal of this setting."""
 
     name: str
@@ -28,18 +28,21 @@ class Scenario:
 
 def scenarios(scale: int = 1) -> Iterator[Scenario]:
     """All scenarios; `scale` makes the random ones longer."""
-    yield Scenario("fill up and empty", _SMALL, tuple(_fill(_SMALL)))
-    yield Scenario("one message stays while the ring turns", _SMALL, tuple(_stay(60, 9)))
-    yield Scenario("received ids stay while the ring turns", _SMALL, tuple(_hold_long()))
     runs = replace(_SMALL, held_slots=20)
-    yield Scenario("runs of received ids while the ring turns", runs, tuple(_hold_runs()))
-    yield Scenario("new sessions in all places", _ONCE, tuple(_renew_often()))
-    yield Scenario("nearly full all the time", _FEW, tuple(_nearly_full(_FEW, 30 * scale)))
     long = replace(_LONG, slots=10)
-    yield Scenario("large packets, nearly full", long, tuple(_nearly_full(long, 20 * scale)))
-    yield Scenario("sizes of a board", _BOARD, tuple(_stay(70, 170)))
     worn = replace(_SMALL, blocks=7, slots=4, worn=(2,))
-    yield Scenario("a block is worn out", worn, tuple(walk(4, worn, 60 * scale)))
+    for name, setting, made in (
+        ("fill up and empty", _SMALL, _fill(_SMALL)),
+        ("one message stays while the ring turns", _SMALL, _stay(60, 9)),
+        ("received ids stay while the ring turns", _SMALL, _hold_long()),
+        ("runs of received ids while the ring turns", runs, _hold_runs()),
+        ("new sessions in all places", _ONCE, _renew_often()),
+        ("nearly full all the time", _FEW, _nearly_full(_FEW, 30 * scale)),
+        ("large packets, nearly full", long, _nearly_full(long, 20 * scale)),
+        ("sizes of a board", _BOARD, _stay(70, 170)),
+        ("a block is worn out", worn, walk(4, worn, 60 * scale)),
+    ):
+        yield Scenario(name, setting, tuple(made))
     for seed, setting in enumerate((_SMALL, _ONCE, _LONG, _FEW)):
         for is_deferred in (False, True):
             name = f"walk {seed}" + (", group commit" if is_deferred else "")
@@ -91,46 +94,40 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
             del waiting[done]
             yield ("remove", done)
         elif dice < 0.73 and 2 in waiting.values():
-            yield ("pubrec", source.choice([i for i, qos in waiting.items() if qos == 2]))
-            yield ("commit",)
+            received = source.choice([i for i, qos in waiting.items() if qos == 2])
+            yield from calls(f"pubrec {received}; commit")
         elif dice < 0.8 and len(held) < setting.held_slots:
             held.append(source.randrange(1, 65536))
-            yield ("hold", held[-1])
-            yield ("commit",)
+            yield from calls(f"hold {held[-1]}; commit")
         elif dice < 0.87 and held:
-            yield ("release", held.pop(source.randrange(len(held))))
-            yield ("commit",)
+            yield from calls(f"release {held.pop(source.randrange(len(held)))}; commit")
         elif dice < 0.9:
             yield ("online",)
         elif dice < 0.92:
             yield ("renew", source.random() < 0.5)
             held.clear()
-        elif dice < 0.93:
-            yield ("fetch",)
-        elif dice < 0.95:
-            yield ("tidy",)
-        elif dice < 0.97:
-            yield ("commit",)
         else:
-            yield ("sync",)
+            likely = ((0.93, "fetch"), (0.95, "tidy"), (0.97, "commit"), (1, "sync"))
+            yield (next(name for most, name in likely if dice < most),)
+
+
+def calls(text: str) -> Iterator[Call]:
+    """`hold 7; commit` -> ("hold", 7), ("commit",)."""
+    for call in text.split("; "):
+        name, *args = call.split()
+        yield (name, *map(int, args))
 
 
 def _fill(setting: Setting) -> Iterator[Call]:
     for packet_id in range(1, 20):
         yield ("put", packet_id, 1, bytes([packet_id] * setting.slot_bytes), False)
-    yield ("online",)
-    yield ("commit",)
-    yield ("check",)
-    for packet_id in range(1, 7):
-        yield ("remove", packet_id)
-    yield ("sync",)
+    yield from calls("online; commit; check")
+    yield from calls("remove 1; remove 2; remove 3; remove 4; remove 5; remove 6; sync")
 
 
 def _stay(count: int, size: int) -> Iterator[Call]:
     yield ("put", 1, 2, b"the one that stays", False)
-    yield ("online",)
-    yield ("pubrec", 1)
-    yield ("commit",)
+    yield from calls("online; pubrec 1; commit")
     for packet_id in range(2, count):
         yield ("put", packet_id, 1, bytes([packet_id] * size), True)
         yield ("remove", packet_id)
@@ -139,22 +136,17 @@ def _stay(count: int, size: int) -> Iterator[Call]:
 
 def _hold_long() -> Iterator[Call]:
     yield ("hold", 7)
-    for packet_id in range(1, 40):
-        yield ("hold", 1000 + packet_id)
-        yield ("commit",)
-        yield ("release", 1000 + packet_id)
-        yield ("commit",)
+    for packet_id in range(1001, 1040):
+        yield from calls(f"hold {packet_id}; commit; release {packet_id}; commit")
 
 
 def _renew_often() -> Iterator[Call]:
     for packet_id in range(1, 30):
         yield ("put", packet_id, 2, bytes([packet_id] * 15), packet_id % 3 > 0)
-        yield ("pubrec", packet_id)
-        yield ("hold", packet_id + 100)
+        yield from calls(f"pubrec {packet_id}; hold {packet_id + 100}")
         if packet_id % 3 == 0:
             yield ("renew", packet_id % 2 == 0)
-            yield ("online",)
-            yield ("commit",)
+            yield from calls("online; commit")
         if packet_id > 4:
             yield ("remove", packet_id - 4)
 
@@ -179,5 +171,4 @@ def _nearly_full(setting: Setting, count: int) -> Iterator[Call]:
             yield ("remove", waiting.pop(source.randrange(len(waiting))))
         waiting.append(packet_id)
         yield ("put", packet_id, 2, source.randbytes(setting.slot_bytes), True)
-        yield ("pubrec", source.choice(waiting))
-        yield ("commit",)
+        yield from calls(f"pubrec {source.choice(waiting)}; commit")

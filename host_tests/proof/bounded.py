@@ -35,17 +35,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_setup() -> Iterator[None]:
-    """Bound the processor time of a test's fixtures."""
-    return (yield from _bounded())
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
-    """Bound the processor time of the test."""
-    return (yield from _bounded())
-
-
 def _bounded() -> Iterator[None]:
     signal.signal(signal.SIGVTALRM, _stop)
     # Again and again: what cleans up may not end either.
@@ -54,6 +43,10 @@ def _bounded() -> Iterator[None]:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+# A test's fixtures may be without end, too.
+pytest_runtest_setup = pytest_runtest_call = _bounded
 
 
 def _stop(*_: object) -> None:

@@ -22,13 +22,13 @@ _ELSEWHERE = (
     "client/test_locked.py",
     "client/test_on_micropython.py",
     "journal/test_on_micropython.py",
-    "sim/test_campaign.py",
-    "sim/test_wrong_clients.py",
 )
 _LONG = (
     "journal/test_powercut.py::test_journal_cut_at_any_operation_recovers_the_state_before_or_after",
     "journal/test_powercut.py::test_journal_of_any_sizes_when_cut_recovers_the_state_before_or_after",
     "journal/test_powercut.py::test_journal_wears_all_blocks_alike",
+    "sim/test_campaign.py::test_default_run_of_all_schedules_breaks_no_promise",
+    "sim/test_campaign.py::test_wrong_client_is_caught_by_the_default_run",
     "client/test_hostile.py::test_generated_inputs_find_nothing",
     "client/test_hostile.py::test_hostile_inputs_find_nothing_on_micropython",
     "tls/test_errors.py::test_handshake_without_memory_says_how_much_it_takes",

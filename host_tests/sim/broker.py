@@ -10,12 +10,8 @@ restarted with or without its session.  It runs in the world's time, never waits
 
 from collections import deque
 from dataclasses import dataclass
-from typing import Any
 
 from host_tests.standin import packets as p
-
-from .network import Link
-from .settings import Script
 
 RETRY_MS = 20_000
 _FOR_EVER = 0xFFFFFFFF
@@ -38,7 +34,7 @@ class Outgoing:
     is_sent: bool = False
 
     @property
-    def key(self) -> bytes:
+    def key(self):
         return self.topic + b"\0" + self.payload
 
 
@@ -47,40 +43,40 @@ class Broker:
     once, `late` that QoS 2 messages are passed on at PUBREL instead of at PUBLISH; MQTT allows
     both."""
 
-    def __init__(self, world: Any, settings: Script):
+    def __init__(self, world, settings):
         self._settings = settings
         self._world = world
         self._most_unacked = settings.serve  # on this connection
         self._most_bytes = 1 << 30  # of a packet, on this connection
         self._kept_s = 0  # seconds for which the session outlives its connection
         self._left_at = 0
-        self.queue: deque[Outgoing] = deque()
-        self.link: Link | None = None
-        self.unacked: list[Outgoing] = []
+        self.queue = deque()
+        self.link = None
+        self.unacked = []
         self._forget()
 
-    def _forget(self) -> None:
+    def _forget(self):
         self._has_session = False
         for message in self.unacked:
             self._world.rules.incoming.on_forgotten(message.key)
         self.unacked = []
-        self._held: dict[int, bytes] = {}
+        self._held = {}
         self._last_id = 0
-        self.filters: dict[bytes, int] = {}  # that it granted, with their QoS
+        self.filters = {}  # that it granted, with their QoS
         self._is_subscribed = not self._settings.subscribe
 
-    def send(self, topic: bytes, payload: bytes, qos: int) -> None:
+    def send(self, topic, payload, qos):
         self.queue.append(Outgoing(topic, payload, qos))
         self._pump()
 
     @property
-    def is_done(self) -> bool:
+    def is_done(self):
         """Has everything it had to send been acknowledged?"""
         return not self.unacked and not self.queue
 
     # --- what happens to it ---------------------------------------------------------
 
-    def restart(self, forget: bool) -> None:
+    def restart(self, forget):
         """It dies and is there again at once, with its session or without."""
         if self.link:
             self.link.drop()
@@ -88,18 +84,18 @@ class Broker:
         if forget:
             self._lose_session()
 
-    def _lose_session(self) -> None:
+    def _lose_session(self):
         if self._has_session:
             self._world.rules.on_session_lost()
         self._forget()
 
-    def on_closed(self, link: Link) -> None:
+    def on_closed(self, link):
         link.is_dropped = True
         if link is self.link:
             self.link = None
             self._left_at = self._world.now
 
-    def on_bytes(self, link: Link, data: bytes) -> None:
+    def on_bytes(self, link, data):
         world = self._world
         heard = link.heard
         heard += data
@@ -112,20 +108,18 @@ class Broker:
             if packet is None:
                 return
             if link.level < 5 and self._is_losable(packet):
-                struck = world.heard.step()
-                if struck:
-                    world.strike(struck, link)
+                if world.meet(world.heard, link):
                     world.call(RETRY_MS, self._send_again)
                     continue
             self._handle(link, packet)
 
-    def _is_losable(self, packet: bytes) -> bool:
+    def _is_losable(self, packet):
         # A lost PUBLISH would be a disorder that no client can mend; so would a lost
         # PUBREL where that passes the message on.
         kind = packet[0] >> 4
         return kind != p.PUBLISH and not (kind == p.PUBREL and self._settings.late)
 
-    def _handle(self, link: Link, packet: bytes) -> None:
+    def _handle(self, link, packet):
         kind = packet[0] >> 4
         if kind == p.PUBLISH:
             self._on_publish(link, packet)
@@ -143,7 +137,7 @@ class Broker:
 
     # --- from the client ------------------------------------------------------------
 
-    def _on_publish(self, link: Link, packet: bytes) -> None:
+    def _on_publish(self, link, packet):
         qos, packet_id, topic, payload = p.publish_fields(packet, link.level)
         if link.level == 5:
             topic = _named(link, topic, p.properties_of(packet))
@@ -168,16 +162,15 @@ class Broker:
             rules.fail("MQTT-4.3.3-1", f"packet id {packet_id} used while the broker holds it")
         self._answer(link, p.pubrec(packet_id))
 
-    def _judge(self, link: Link, qos: int) -> int:
+    def _judge(self, link, qos):
         # -> the reason for which it does not take a message, 0 if it does.
-        struck = self._world.judged.step() if qos and link.level == 5 else None
+        struck = self._world.meet(self._world.judged, link) if qos and link.level == 5 else None
         if not struck:
             return 0
-        self._world.strike(struck, link)
         self._world.rules.outgoing.has_denied = True
         return struck.value
 
-    def _on_control(self, link: Link, kind: int, packet: bytes) -> None:
+    def _on_control(self, link, kind, packet):
         none = p.no_properties(link.level)
         if kind == p.CONNECT:
             self._on_connect(link, p.Connect(packet))
@@ -198,7 +191,7 @@ class Broker:
         else:  # DISCONNECT
             self.on_closed(link)
 
-    def _grant(self, asked: list[tuple[bytes, int]]) -> list[int]:
+    def _grant(self, asked):
         # Below REFUSED_TOPIC it grants nothing.
         granted = []
         for name, options in asked:
@@ -209,16 +202,15 @@ class Broker:
                 granted.append(options & 3)
         return granted
 
-    def _on_connect(self, link: Link, hello: p.Connect) -> None:
+    def _on_connect(self, link, hello):
         if self.link and self.link is not link:
             # The client came back before the old link was found dead.
             self._dismiss(self.link, _TAKEN_OVER)
         self.link = link
         link.level = hello.level
         none = p.no_properties(link.level)
-        struck = self._world.hello.step() if none else None
+        struck = self._world.meet(self._world.hello, link) if none else None
         if struck:
-            self._world.strike(struck, link)
             link.push(p.auth(struck.value, none))
             return
         if link.is_busy:
@@ -238,7 +230,7 @@ class Broker:
         self._send_again()
         self._pump()
 
-    def _agree(self, hello: p.Connect) -> None:
+    def _agree(self, hello):
         # What holds for this connection, and for the session when it is over.
         asked = hello.properties
         self._kept_s = 0 if hello.is_clean else _FOR_EVER
@@ -247,7 +239,7 @@ class Broker:
         self._most_unacked = min(self._settings.serve, asked.get("receive_maximum", 65535))
         self._most_bytes = asked.get("maximum_packet_size", 1 << 30)
 
-    def _terms(self) -> bytes:
+    def _terms(self):
         # What it says in CONNACK at level 5.
         settings = self._settings
         names = {
@@ -259,7 +251,7 @@ class Broker:
         }
         return p.properties(**{name: value for name, value in names.items() if value})
 
-    def _dismiss(self, link: Link, reason: int) -> None:
+    def _dismiss(self, link, reason):
         # The broker ends the connection; level 5 says why.
         if link.level == 5:
             link.push(p.disconnect(reason, p.NO_PROPERTIES))
@@ -267,7 +259,7 @@ class Broker:
 
     # --- to the client --------------------------------------------------------------
 
-    def _on_ack(self, link: Link, kind: int, packet_id: int, reason: int) -> None:
+    def _on_ack(self, link, kind, packet_id, reason):
         message = next((m for m in self.unacked if m.packet_id == packet_id), None)
         if message and reason > 0x7F and kind != p.PUBCOMP:
             self.unacked.remove(message)  # MQTT-4.3.3-4
@@ -280,7 +272,7 @@ class Broker:
             self.unacked.remove(message)
             self._pump()
 
-    def _send_again(self) -> None:
+    def _send_again(self):
         link = self.link
         for message in self.unacked:
             if not link:
@@ -290,7 +282,7 @@ class Broker:
             else:
                 self._publish(link, message)
 
-    def _pump(self) -> None:
+    def _pump(self):
         while self.queue and self.link and self._is_subscribed:
             message = self.queue[0]
             if message.qos:
@@ -305,21 +297,21 @@ class Broker:
                 self.unacked.append(message)
             self._publish(self.link, message)
 
-    def _next_id(self) -> int:
+    def _next_id(self):
         if self._settings.reuse:
             used = {message.packet_id for message in self.unacked}
             return next(number for number in range(1, 65536) if number not in used)
         self._last_id = self._last_id % 65535 + 1
         return self._last_id
 
-    def _packet(self, link: Link, m: Outgoing) -> bytes:
+    def _packet(self, link, m):
         section = p.no_properties(link.level)
         if section and self._settings.talk:
             pairs = [(b"from", b"somebody"), (b"from", b"somebody else")]
             section = p.properties(message_expiry=60, content_type=b"text", user_property=pairs)
         return p.publish(m.topic, m.payload, m.qos, m.packet_id, m.is_sent, 0, section)
 
-    def _publish(self, link: Link, m: Outgoing) -> None:
+    def _publish(self, link, m):
         packet = self._packet(link, m)
         m.is_sent = True
         if link.level == 5:
@@ -327,14 +319,12 @@ class Broker:
         else:
             link.push(packet)
 
-    def _answer(self, link: Link, packet: bytes) -> None:
+    def _answer(self, link, packet):
         world = self._world
-        struck = (world.sent if link.level == 5 else world.answer).step()
+        struck = world.meet(world.sent if link.level == 5 else world.answer, link)
         if not struck:
             link.push(packet)
-            return
-        world.strike(struck, link)
-        if struck.kind == "challenge":
+        elif struck.kind == "challenge":
             link.push(p.auth(struck.value, p.NO_PROPERTIES))
             link.push(packet)
         elif struck.kind == "dismiss":
@@ -351,7 +341,7 @@ class Broker:
             world.call(RETRY_MS, self._send_again)
 
 
-def _named(link: Link, topic: bytes, properties: dict) -> bytes:
+def _named(link, topic, properties):
     # The topic that an alias stands for; the rules have checked it.
     alias = properties.get("topic_alias")
     if alias and topic:

@@ -5,13 +5,9 @@ What `script.py` does in an order, these do in none.  All rules of the world hol
 the broker knows just the filters that it was told is looked at here.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from . import programs
 from .broker import REFUSED_TOPIC
-from .device import Device, HandlerError
-from .faults import Fault
+from .device import HandlerError
 from .programs import RESETS
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
@@ -44,10 +40,10 @@ class Program(programs.Program):
     _topics = (b"a/1", b"b/2")
     _down_qos = (0, 1, 2, 2)
 
-    def _choose(self) -> None:
+    def _choose(self):
         dice = self._dice
         self._level = level = dice.choice((3, 4, 5, 5))
-        self._options: dict[str, Any] = {
+        self._options = {
             "level": level,
             "keepalive": dice.choice((5, 60)),
             "buffer_size": 128,
@@ -66,7 +62,7 @@ class Program(programs.Program):
         self._has_resets = dice.random() < 0.5
         self._clean = dice.choice((0, 0, 0.3))  # how often connect() begins anew
 
-    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+    def _choose_faults(self):
         found = super()._choose_faults()
         self._add_strikes(found, _STRIKES, self._level, 0.25)
         for place, reach in RESETS:
@@ -74,7 +70,7 @@ class Program(programs.Program):
                 self._add_reset(found, place, reach)
         return found
 
-    def _terms(self) -> dict[str, Any]:
+    def _terms(self):
         dice = self._dice
         if self._level < 5 or dice.random() < 0.2:
             return {}
@@ -90,10 +86,10 @@ class Program(programs.Program):
             self._options["mqueue_store_qos0"] = False  # as with "latest"
         return said
 
-    def _payload(self, number: int) -> bytes:
+    def _payload(self, number):
         return b"%d" % number + b"." * self._dice.choice((0, 0, 30, 90))
 
-    def run(self) -> None:
+    def run(self):
         dice = self._dice
         self._have_sent()
         self._steps = dice.randint(20, 100)
@@ -107,16 +103,16 @@ class Program(programs.Program):
 
     # --- a boot -----------------------------------------------------------------------------
 
-    def __call__(self, device: Device) -> None:
+    def __call__(self, device):
         self._device = device
         self._until = device.now_ms + _MOST_MS
-        self._filters: dict[bytes, int | None] = {}  # their QoS, None: unsubscribed
+        self._filters = {}  # their QoS, None: unsubscribed
         losses_before = self.world.rules.secret_losses
         self._client = client = self._new_client()
         client.on_message = self._on_message
         client.on_drop = self._on_hook
         if self._dice.random() < 0.5:
-            client.on_oversize = self._on_hook  # type: ignore[assignment]
+            client.on_oversize = self._on_hook
         while self._steps:
             self._steps -= 1
             self._step()
@@ -134,7 +130,7 @@ class Program(programs.Program):
             known = self.world.broker.filters
             self.world.rules.fail("RT-OBJECTS", f"told {self._filters}, the broker knows {known}")
 
-    def _new_client(self) -> Any:
+    def _new_client(self):
         while True:
             try:
                 client = self._device.client("c", **self._options)
@@ -148,19 +144,19 @@ class Program(programs.Program):
             client.v5.maximum_packet_size = self._dice.choice((None, None, 0))
         return client
 
-    def _is_over(self) -> bool:
+    def _is_over(self):
         client = self._client
         if not client.is_connected or client.inflight or client.queued or not self._is_quiet():
             return False
         return self._knows_filters() or self._device.now_ms > self._until - _MOST_MS // 2
 
-    def _knows_filters(self) -> bool:
+    def _knows_filters(self):
         known = self.world.broker.filters
         return all(known.get(name) == qos for name, qos in self._filters.items())
 
     # --- what it calls ------------------------------------------------------------------------
 
-    def _try(self, call: Callable, *args: Any) -> Any:
+    def _try(self, call, *args):
         # -> what the call returns, None if it raises what it may.
         try:
             return call(*args)
@@ -171,7 +167,7 @@ class Program(programs.Program):
             self._check_error(error)
         return None
 
-    def _check_error(self, error: MQTTError) -> None:
+    def _check_error(self, error):
         is_challenged = any(one.kind == "challenge" for one in self.world.struck)
         if error.code == PROTOCOL and not is_challenged:
             self.world.rules.fail("errors", f"the broker broke nothing: {error}")
@@ -183,7 +179,7 @@ class Program(programs.Program):
 
     _inside_now = 0
 
-    def _step(self) -> None:
+    def _step(self):
         dice = self._dice
         client = self._client
         what = dice.random()
@@ -207,27 +203,27 @@ class Program(programs.Program):
         elif not self._inside_now:
             self._device.wait(client, dice.choice((0, 10, 5000)))
 
-    def _connect(self) -> None:
+    def _connect(self):
         dice = self._dice
         if dice.random() < 0.4:
             self._try(self._client.connect, dice.random() < self._clean)
         else:
             self._try(self._client.reconnect, dice.choice((0, 10, 3000)))
 
-    def _publish(self) -> None:
+    def _publish(self):
         dice = self._dice
         self._published += 1
         qos = dice.choice((0, 1, 1, 2, 2))
         payload = b"up %d" % self._published + b"." * dice.choice((0, 0, 30, 70))
         topic = dice.choice((b"u", b"long/topic"))
         age = dice.choice((0, 0, 3, 60)) if qos else 0
-        more: dict[str, Any] = {}
+        more = {}
         if self._level == 5 and dice.random() < 0.3:
             more["properties"] = encode(content_type="x", user_property=(("a", "b"),))
         self.world.note(f"program publishes {payload[:6]!r} at QoS {qos}")
         self._client.publish(topic, payload, False, qos, age, **more)
 
-    def _subscribe(self) -> None:
+    def _subscribe(self):
         dice = self._dice
         asked = {dice.choice((b"a/#", b"b/#", REFUSED_TOPIC + b"x")): dice.choice((0, 1, 2))}
         if dice.random() < 0.3:
@@ -237,7 +233,7 @@ class Program(programs.Program):
             more = [0, encode(subscription_identifier=dice.randint(1, 300))]
         self._ask(asked, self._client.subscribe, list(asked.items()), *more)
 
-    def _ask(self, asked: dict[bytes, Any], call: Callable, *args: Any) -> None:
+    def _ask(self, asked, call, *args):
         # What an error leaves open nobody may rely on.
         refused = [name for name in asked if name.startswith(REFUSED_TOPIC)]
         before = dict(self._filters)
@@ -264,13 +260,13 @@ class Program(programs.Program):
 
     # --- its hooks ----------------------------------------------------------------------------
 
-    def _on_message(self, message: Any) -> None:
+    def _on_message(self, message):
         self._on_hook()
         if self._level == 5 and message.qos and self._dice.random() < 0.05:
             message.refuse(_QUOTA_EXCEEDED)
             self._client.refusal = _QUOTA_EXCEEDED
 
-    def _on_hook(self, *_: Any) -> None:
+    def _on_hook(self, *_):
         if self._inside_now or self._inside >= _MOST_INSIDE or self._dice.random() < 0.7:
             return
         self._inside += 1

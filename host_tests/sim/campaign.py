@@ -8,16 +8,14 @@ range of random seeds.  What it finds is the same wherever and whenever it runs.
 import hashlib
 import multiprocessing
 import time
-from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import explore, script
 from .faults import Fault, text
 from .rules import Violation
-from .world import World
 
 _RANDOM_PER_JOB = 500
 _MOST_FAILURES = 20
@@ -38,7 +36,7 @@ class Failure:
     message: str
 
     @property
-    def command(self) -> str:
+    def command(self):
         """The command that runs it again, with its trace."""
         return f'python -m host_tests sim replay "{self.script}" "{text(self.faults)}"'
 
@@ -52,7 +50,7 @@ class Result:
     failures: list[Failure] = field(default_factory=list)
     is_exhaustive: bool = False
 
-    def add(self, other: "Result") -> None:
+    def add(self, other):
         self.runs += other.runs
         self.schedules |= other.schedules
         self.failures += other.failures[: _MOST_FAILURES - len(self.failures)]
@@ -71,7 +69,7 @@ class Job(NamedTuple):
     seeds: int = 0
 
 
-def exhaustive_jobs(kinds: int = 0) -> list[Job]:
+def exhaustive_jobs(kinds=0):
     """Every single fault of the small scripts, every reset over the journal, every pair of
     places of the smallest scripts; of these, and of the scripts with many places or other
     sessions, `kinds` kinds of the first fault (0: all)."""
@@ -90,19 +88,19 @@ def exhaustive_jobs(kinds: int = 0) -> list[Job]:
     return jobs + [Job("single", str(item)) for item in explore.single_scripts()]
 
 
-def random_jobs(first_seed: int, seeds: int) -> Iterator[Job]:
+def random_jobs(first_seed, seeds):
     """Random schedules of the seeds from `first_seed` on."""
     end = first_seed + seeds
     for start in range(first_seed, end, _RANDOM_PER_JOB):
         yield Job("random", seed=start, seeds=min(_RANDOM_PER_JOB, end - start))
 
 
-def default_jobs() -> list[Job]:
+def default_jobs():
     """What `make test` tries of all schedules, in a fixed time."""
     return exhaustive_jobs(_FIRST_KINDS) + list(random_jobs(0, _SEEDS))
 
 
-def run_job(job: Job, until: Collection[str] = ()) -> Result:
+def run_job(job, until=()):
     """Run one job to its end, or to the first failure of one of the rules `until`."""
     result = Result()
     if job.kind == "random":
@@ -128,7 +126,7 @@ def run_job(job: Job, until: Collection[str] = ()) -> Result:
     return result
 
 
-def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> World | None:
+def _try(result, item, faults):
     failure, world = attempt(item, faults)
     result.runs += 1
     if faults and world.struck:
@@ -142,13 +140,11 @@ def _try(result: Result, item: script.Script, faults: tuple[Fault, ...]) -> Worl
 
 
 @lru_cache(maxsize=4)
-def _name(item: script.Script) -> str:
+def _name(item):
     return str(item)
 
 
-def attempt(
-    item: script.Script, faults: tuple[Fault, ...], is_traced: bool = False
-) -> tuple[Failure | None, World]:
+def attempt(item, faults, is_traced=False):
     """Run one schedule -> what it broke, if anything, and the world afterwards."""
     world = script.world_of(item, faults, is_traced)
     try:
@@ -162,29 +158,22 @@ def attempt(
     return None, world
 
 
-def shrink(failure: Failure) -> Failure:
+def shrink(failure):
     """The smallest failure found that breaks the same rule; deterministic.
 
     Greedy: fewer faults, fewer messages, default settings, earlier places; whatever still fails
     is kept, until nothing more can be taken away.
     """
-    runs = 0
-    is_smaller = True
-    while is_smaller:
-        is_smaller = False
-        for item, faults in _smaller(failure.script, failure.faults):
-            runs += 1
-            if runs > _MOST_SHRINKING_RUNS:
-                return failure
-            found, _ = attempt(item, faults)
-            if found and found.rule == failure.rule:
-                failure = found
-                is_smaller = True
-                break
-    return failure
+    while True:
+        tries = islice(_smaller(failure.script, failure.faults), _MOST_SHRINKING_RUNS)
+        found = (attempt(*schedule)[0] for schedule in tries)
+        smaller = next((one for one in found if one and one.rule == failure.rule), None)
+        if smaller is None:
+            return failure
+        failure = smaller
 
 
-def _smaller(item: script.Script, faults: tuple[Fault, ...]) -> Iterator[explore.Schedule]:
+def _smaller(item, faults):
     for k in range(len(faults)):
         yield item, faults[:k] + faults[k + 1 :]
     for smaller in _smaller_scripts(item):
@@ -193,29 +182,25 @@ def _smaller(item: script.Script, faults: tuple[Fault, ...]) -> Iterator[explore
             for at in range(faults[0].at):
                 yield smaller, (faults[0]._replace(at=at),)
     for k, fault in enumerate(faults):
-        for at in (0, fault.at // 2, fault.at - 1):
-            if 0 <= at < fault.at:
-                yield item, (*faults[:k], fault._replace(at=at), *faults[k + 1 :])
+        for at in {0, fault.at // 2, fault.at - 1} & {*range(fault.at)}:
+            yield item, (*faults[:k], fault._replace(at=at), *faults[k + 1 :])
 
 
-def _smaller_scripts(item: script.Script) -> Iterator[script.Script]:
-    for name in ("up", "down"):
-        qualities = getattr(item, name)
-        if len(qualities) > 2:
-            yield replace(item, **{name: qualities[: len(qualities) // 2]})
-        for k in range(len(qualities)):
-            yield replace(item, **{name: qualities[:k] + qualities[k + 1 :]})
+def _smaller_scripts(item):
     for one in fields(script.Script):
-        if one.name in ("up", "down", "window"):
-            continue  # these get smaller instead
-        if getattr(item, one.name) != one.default:
-            default: Any = one.default
-            yield replace(item, **{one.name: default})
-    if item.window > 1:
-        yield replace(item, window=item.window - 1)
+        value = getattr(item, one.name)
+        smaller = [one.default]
+        if one.name in ("up", "down"):
+            half = value[: len(value) // 2]
+            smaller = [half, *(value[:k] + value[k + 1 :] for k in range(len(value)))]
+        elif one.name == "window":
+            smaller = [max(1, value - 1)]
+        for other in smaller:
+            if other != value:
+                yield replace(item, **{one.name: other})
 
 
-def run_jobs(jobs: Iterable[Job], seconds: float | None = None) -> Iterator[Result]:
+def run_jobs(jobs, seconds=None):
     """Run jobs on all cores until they or the `seconds` are over; the results come as they are
     ready."""
     deadline = None if seconds is None else time.monotonic() + seconds

@@ -5,7 +5,6 @@ from itertools import chain
 
 import click
 from rich.console import Console
-from rich.progress import Progress
 
 from . import campaign, faults, script
 
@@ -13,7 +12,7 @@ _SEEDS = 1 << 40
 
 
 @click.group()
-def cli() -> None:
+def cli():
     """Run the client against faults at every place, deterministically."""
 
 
@@ -26,22 +25,19 @@ def cli() -> None:
     help="Stop after so long.",
 )
 @click.option("--seed", default=0, show_default=True, help="First seed of the random schedules.")
-def run(seconds: float, seed: int) -> None:
+def run(seconds, seed):
     """Every single fault, every pair of places, then random schedules."""
     total = campaign.Result()
     start = time.monotonic()
     jobs = campaign.exhaustive_jobs()
     more = campaign.random_jobs(seed, _SEEDS)
-    whole = len(jobs)
+    left = len(jobs)
     console = Console()
-    with Progress(console=console, transient=True) as progress:
-        task = progress.add_task("schedules", total=seconds)
+    with console.status("schedules") as status:
         for result in campaign.run_jobs(chain(jobs, more), seconds):
             total.add(result)
-            whole -= result.is_exhaustive
-            passed = time.monotonic() - start
-            text = f"{len(total.schedules):,} schedules"
-            progress.update(task, completed=passed, description=text)
+            left -= result.is_exhaustive
+            status.update(f"{len(total.schedules):,} schedules")
             if total.failures:
                 break
     passed = time.monotonic() - start
@@ -49,8 +45,8 @@ def run(seconds: float, seed: int) -> None:
     console.print(
         f"{len(total.schedules):,} distinct fault schedules in {passed:.0f} s, {rate:,.0f}/s"
     )
-    if whole:
-        console.print(f"the exhaustive part is not finished: {whole} scripts left")
+    if left:
+        console.print(f"the exhaustive part is not finished: {left} scripts left")
     if not total.failures:
         console.print("every promise held")
         return
@@ -65,7 +61,7 @@ def run(seconds: float, seed: int) -> None:
 @click.argument("settings")
 @click.argument("schedule", default="")
 @click.option("--small", is_flag=True, help="Shrink it first.")
-def replay(settings: str, schedule: str, small: bool) -> None:
+def replay(settings, schedule, small):
     """Run the script SETTINGS with the faults SCHEDULE and print all that happens.
 
     For example: replay "up=22 window=2" "close@up37 reset@store4"

@@ -2,12 +2,9 @@
 
 import random
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from inspect import iscoroutinefunction
-from types import ModuleType
-from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import loaded_modules
@@ -21,28 +18,28 @@ FIRST_TICKS = PERIOD - 150
 class Clock(standin.Clock):
     """The clock of a world: its time, which sleeping turns on with all that happens in it."""
 
-    def __init__(self, world: Any):
+    def __init__(self, world):
         self._world = world
         self.offset = FIRST_TICKS
 
-    def ticks_ms(self) -> int:
+    def ticks_ms(self):
         return self._world.now + self.offset & PERIOD - 1
 
-    def device_ms(self) -> int:
+    def device_ms(self):
         """What the device's clock counts, without the ticks' wrap."""
-        now: int = self._world.now + self.offset
+        now = self._world.now + self.offset
         return now
 
-    def ticks_us(self) -> int:
+    def ticks_us(self):
         return (self._world.now + self.offset) * 1000 & PERIOD - 1
 
-    def sleep_ms(self, ms: int) -> None:
+    def sleep_ms(self, ms):
         self._world.sleep(ms)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds):
         self._world.sleep(int(seconds * 1000))
 
-    def time(self) -> int:
+    def time(self):
         return (self._world.now + self.offset - FIRST_TICKS) // 1000
 
 
@@ -51,7 +48,7 @@ class Dice(random.Random):
 
     _has_begun = False
 
-    def getrandbits(self, bits: int) -> int:
+    def getrandbits(self, bits):
         if bits == 16 and not self._has_begun:
             self._has_begun = True
             return 0
@@ -64,13 +61,13 @@ _MISSING = object()
 
 
 @contextmanager
-def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]:
-    """Replace time, `random` and `socket` in umqtt31 and in `modules` by simulated ones."""
+def injected(world):
+    """Replace time, `random` and `socket` in umqtt31 by simulated ones."""
     clock = world.clock
     stand_ins = {name: getattr(clock, name) for name in _TIMES}
     stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
     changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
-    places = _places((*loaded_modules(), *modules))
+    places = _places(tuple(loaded_modules()))
     changed += [(names, name, names[name]) for names, name in places]
     for names, name, _ in changed:
         names[name] = stand_ins[name]
@@ -85,7 +82,7 @@ def injected(world: Any, modules: tuple[ModuleType, ...] = ()) -> Iterator[None]
 
 
 @cache
-def _places(modules: tuple[ModuleType, ...]) -> list[tuple[dict[str, Any], str]]:
+def _places(modules):
     return [
         (vars(module), name)
         for module in modules

@@ -5,7 +5,6 @@ place is passed; a run with the first fault tells where a second one can strike.
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -28,7 +27,7 @@ _CALLS = ("",) * 16 + tuple(INSIDE)
 _TORN = 2  # variants of each way in which a flash operation is torn
 
 
-def single_scripts(longest: int = 6) -> Iterator[Script]:
+def single_scripts(longest=6):
     """Up to `longest` messages of one QoS, either way, with every window up to 4.
 
     A window wider than the messages are many changes nothing and is left out.
@@ -45,7 +44,7 @@ def single_scripts(longest: int = 6) -> Iterator[Script]:
     yield from _special_scripts()
 
 
-def _special_scripts() -> Iterator[Script]:
+def _special_scripts():
     for qos in "12":
         yield Script(up=qos * 3, ordered=True)
         yield Script(up=qos * 3, ordered=True, start="offline")
@@ -61,7 +60,7 @@ def _special_scripts() -> Iterator[Script]:
     yield Script(up="111", window=3, pace=1, narrow=3, size=20)
 
 
-def session_scripts() -> Iterator[Script]:
+def session_scripts():
     """Clean and kept sessions one after the other, what the broker says of them, and resets
     that forget them."""
     for sessions in ("cr", "ck", "kc", "ckrc"):
@@ -79,7 +78,7 @@ def session_scripts() -> Iterator[Script]:
     yield Script(up="2222", window=2, pace=1, store="ram", sessions="cr")
 
 
-def level_5_scripts() -> Iterator[Script]:
+def level_5_scripts():
     """A broker that uses what level 5 leaves to it: its limits, its reasons, the session's
     end, topics by number, properties."""
     for qos in "12":
@@ -95,7 +94,7 @@ def level_5_scripts() -> Iterator[Script]:
         yield Script(up="21", down="21", level=5, sessions=sessions, reuse=True)
 
 
-def hard_scripts() -> Iterator[Script]:
+def hard_scripts():
     """A broker that waits, bursts, age limits, calls in hooks, a journal without room: a
     part of their places will do."""
     yield Script(up="1212", down="12121212", serve=20, pressure=40, size=20)
@@ -123,7 +122,7 @@ def hard_scripts() -> Iterator[Script]:
     yield Script(down="2222", serve=2, store="journal")
 
 
-def reset_scripts() -> Iterator[Script]:
+def reset_scripts():
     """Up to four messages over the real journal, where resets are tried at every place."""
     for script in single_scripts(longest=4):
         yield replace(script, store="journal")
@@ -132,7 +131,7 @@ def reset_scripts() -> Iterator[Script]:
             yield replace(script, store="journal")
 
 
-def flash_scripts() -> Iterator[Script]:
+def flash_scripts():
     """Scripts that make the journal reclaim blocks; a reset at each operation of the flash."""
     yield Script(up="12" * 20, down="2" * 8, size=40, spread_ms=2, queue=4, held=2, serve=2,
                  store="journal", blocks=5)  # fmt: skip
@@ -140,7 +139,7 @@ def flash_scripts() -> Iterator[Script]:
                  blocks=4)  # fmt: skip
 
 
-def pair_scripts() -> Iterator[Script]:
+def pair_scripts():
     """Two messages, each way and both ways, for every pair of places."""
     for qos in "12":
         for window in (1, 2):
@@ -150,7 +149,7 @@ def pair_scripts() -> Iterator[Script]:
     yield Script(up="2", down="2", window=1, late=True)
 
 
-def single_faults(places: dict[str, int]) -> Iterator[Fault]:
+def single_faults(places):
     """Every fault that can strike a run that passes `places`, place by place."""
     for place, count in places.items():
         for at in range(count):
@@ -163,7 +162,7 @@ def single_faults(places: dict[str, int]) -> Iterator[Fault]:
                     yield Fault(place, at, "reset", value)
 
 
-def first_faults(places: dict[str, int], kinds: int) -> Iterator[Fault]:
+def first_faults(places, kinds):
     """Single faults, at each place only so many `kinds` of them, which take turns; 0: all.
 
     A flash that fails is tried at each place, between so many ways to cut it off: once or
@@ -182,7 +181,7 @@ def first_faults(places: dict[str, int], kinds: int) -> Iterator[Fault]:
         turn += kinds
 
 
-def second_faults(first: Fault, before: dict[str, int], places: dict[str, int]) -> Iterator[Fault]:
+def second_faults(first, before, places):
     """One fault at each place behind `first`, the kinds taking turns.
 
     `before`: the places passed when `first` struck; `places`: in the whole run.
@@ -196,7 +195,7 @@ def second_faults(first: Fault, before: dict[str, int], places: dict[str, int]) 
                 yield kinds[turn % len(kinds)]._replace(at=at)
 
 
-def random_schedule(seed: int) -> Schedule:
+def random_schedule(seed):
     """A script of up to 12 messages each way and up to 6 faults, all from `seed`."""
     rng = random.Random(seed)
     script = _random_script(rng)
@@ -231,7 +230,7 @@ def random_schedule(seed: int) -> Schedule:
     return script, tuple(faults.values())
 
 
-def _random_fault(rng: random.Random, script: Script) -> Fault:
+def _random_fault(rng, script):
     place = rng.choice(("up", "up", "up", "down", "down", *_PLACES))
     messages = len(script.up) + len(script.down)
     reach = 3 * messages
@@ -254,7 +253,7 @@ def _random_fault(rng: random.Random, script: Script) -> Fault:
     return fault
 
 
-def _random_script(rng: random.Random) -> Script:
+def _random_script(rng):
     qos = rng.choice(("1", "2", "12", "012", "12", "2"))
     up = "".join(rng.choice(qos) for _ in range(rng.randrange(0, 13)))
     down = "".join(rng.choice(qos) for _ in range(rng.randrange(0, 13)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 NEVER = 1 << 60
 
 # place -> {kind: default value}.
-PLACES: dict[str, dict[str, int]] = {
+PLACES = {
     # bytes that the client writes
     "up": {
         "close": 0, "tear": 0, "hang": 0, "stall": 45_000, "split": 0, "jam": 40,
@@ -57,14 +57,14 @@ class Fault(NamedTuple):
     kind: str
     value: int
 
-    def __str__(self) -> str:
+    def __str__(self):
         text = f"{self.kind}@{self.place}{self.at}"
         if self.value != PLACES[self.place][self.kind]:
             text += f":{self.value}"
         return text
 
 
-def fault(kind: str, place: str, at: int, value: int | None = None) -> Fault:
+def fault(kind, place, at, value=None):
     """A checked Fault; raises ValueError that says what is allowed."""
     if place not in PLACES:
         raise ValueError(f"no place {place!r}: use one of {', '.join(PLACES)}")
@@ -78,7 +78,7 @@ def fault(kind: str, place: str, at: int, value: int | None = None) -> Fault:
 _TEXT = re.compile(r"([a-z]+)@([a-z]+)([0-9]+)(?::([0-9]+))?")
 
 
-def parse(text: str) -> tuple[Fault, ...]:
+def parse(text):
     """`close@up37 reset@store4:0` -> faults; raises ValueError."""
     faults = []
     for word in text.replace(",", " ").split():
@@ -90,7 +90,7 @@ def parse(text: str) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def text(faults: tuple[Fault, ...]) -> str:
+def text(faults):
     """The reverse of `parse()`."""
     return " ".join(str(item) for item in faults)
 
@@ -100,18 +100,18 @@ class Counter:
 
     __slots__ = ("count", "next", "_pending")
 
-    def __init__(self, faults: list[Fault]):
+    def __init__(self, faults):
         self.count = 0
         self._pending = sorted(faults, reverse=True)
         self.next = self._pending[-1].at if faults else NEVER
 
-    def take(self) -> Fault:
+    def take(self):
         """The fault that strikes now."""
         struck = self._pending.pop()
         self.next = self._pending[-1].at if self._pending else NEVER
         return struck
 
-    def step(self) -> Fault | None:
+    def step(self):
         """Count one happening -> the fault that strikes it, or None."""
         struck = self.take() if self.count == self.next else None
         self.count += 1

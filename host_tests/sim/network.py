@@ -6,9 +6,8 @@ other pieces than they were sent.  It knows nothing of MQTT.
 """
 
 from collections import deque
-from typing import Any
 
-from .faults import Fault, fault
+from .faults import fault
 
 _ECONNRESET = 104
 
@@ -20,7 +19,7 @@ class DeviceReset(BaseException):
 class Link:
     """A connection of `world`; closed by either side, or by a fault."""
 
-    def __init__(self, world: Any, number: int):
+    def __init__(self, world, number):
         self.world = world
         self.number = number
         self.is_closed = False  # by the client
@@ -35,28 +34,28 @@ class Link:
         self.took_at = 0  # when something of a write was taken last, or began to wait
         self.is_paused = False  # the broker reads nothing until the client has read more
         self.in_transit = 0  # bytes that the broker has not got yet
-        self.most_up: int = world.narrow  # bytes that one write takes at most, 0: any number
+        self.most_up = world.narrow  # bytes that one write takes at most, 0: any number
         self.was_jammed = False
         self.up_stalled_until = self.down_stalled_until = self.jam_until = 0
-        self.arrivals: deque[tuple[int, bytes]] = deque()  # b"": the end of the stream
+        self.arrivals = deque()  # b"": the end of the stream
         self.ready = bytearray()  # arrived, not yet read
         self.said = bytearray()  # written by the client, not yet a whole packet
         self.heard = bytearray()  # the same at the broker
         self.to_skip = 0  # bytes of the next write that were shown to the rules before
-        self.ends: deque[tuple[int, bytes]] = deque()  # where each packet down ends
+        self.ends = deque()  # where each packet down ends
         self.taken_bytes = self.read_bytes = self.pushed_bytes = self.last_up = self.last_down = 0
         self.level = 3  # for the broker, since CONNECT
-        self.aliases: dict[int, bytes] = {}  # topics by number, as the broker knows them
-        self.notes: Any = None  # what the rules keep about this connection
+        self.aliases = {}  # topics by number, as the broker knows them
+        self.notes = None  # what the rules keep about this connection
 
     # --- the client's side ----------------------------------------------------------
 
-    def setblocking(self, *_: Any) -> None:
+    def setblocking(self, *_):
         pass
 
     setsockopt = connect = setblocking
 
-    def readinto(self, buf: bytearray, n: int) -> int | None:
+    def readinto(self, buf, n):
         """-> bytes read, None when there is nothing, 0 at the end of the stream."""
         world = self.world
         if world.is_dead:
@@ -82,34 +81,34 @@ class Link:
             world.schedule(world.now, self, b"")
         return n
 
-    def take(self, n: int) -> None:
+    def take(self, n):
         """The client handles so many more of the bytes that it has read."""
         self.taken_bytes += n
         ends = self.ends
         while ends and ends[0][0] <= self.taken_bytes:
             self.world.rules.on_read(self, ends.popleft()[1])
 
-    def arrived(self) -> int:
+    def arrived(self):
         """Bytes that can be read now."""
         arrivals = self.arrivals
         while arrivals and arrivals[0][0] <= self.world.now and arrivals[0][1]:
             self.ready += arrivals.popleft()[1]
         return len(self.ready)
 
-    def is_at_end(self) -> bool:
+    def is_at_end(self):
         """Does nothing come behind what has arrived?"""
         arrivals = self.arrivals
         return self.is_torn or bool(arrivals) and arrivals[0][0] <= self.world.now
 
-    def is_stuck(self) -> bool:
+    def is_stuck(self):
         """Does something that the client wrote wait for room, or is there none?"""
         return self.to_skip > 0 or self.jam_until > self.world.now or not self._room()
 
-    def unread_bytes(self) -> int:
+    def unread_bytes(self):
         """Bytes of the broker that the client has not read yet."""
         return self.pushed_bytes - self.read_bytes
 
-    def write(self, buf: bytes | bytearray, off: int, n: int) -> int | None:
+    def write(self, buf, off, n):
         """-> bytes taken, None when there is no room."""
         world = self.world
         if world.is_dead:
@@ -139,7 +138,7 @@ class Link:
             self.blocked_at = -1
         return taken
 
-    def _block(self, taken: int | None) -> int | None:
+    def _block(self, taken):
         # What follows may have been chosen now, and leave much later.
         if self.blocked_at < 0:
             self.blocked_at = self.world.now
@@ -148,11 +147,11 @@ class Link:
         self.freed_at = -1
         return taken
 
-    def stuck_ms(self) -> int:
+    def stuck_ms(self):
         """For how long nothing was taken of what waits for room; 0 if nothing waits."""
         return self.world.now - self.took_at if self.freed_at < 0 else 0
 
-    def _room(self) -> int:
+    def _room(self):
         # How many bytes the socket takes now.
         room = self.most_up or 1 << 30
         pressure = self.world.pressure
@@ -161,7 +160,7 @@ class Link:
             room = min(room, max(0, pressure - waiting))
         return room
 
-    def _send(self, data: bytes) -> int | None:
+    def _send(self, data):
         if self.is_deaf:
             return len(data)
         counter = self.world.up
@@ -176,7 +175,7 @@ class Link:
         self._depart(data)
         return n
 
-    def _depart(self, item: Any) -> None:
+    def _depart(self, item):
         world = self.world
         if isinstance(item, bytes):
             self.in_transit += len(item)
@@ -185,7 +184,7 @@ class Link:
         )
         world.schedule(when, self, item)
 
-    def _strike_up(self, fault: Fault, data: bytes, n: int) -> int | None:
+    def _strike_up(self, fault, data, n):
         world = self.world
         world.strike(fault, self)
         kind = fault.kind
@@ -204,7 +203,7 @@ class Link:
             return len(data)
         return n or None
 
-    def close(self) -> None:
+    def close(self):
         """The client gives the connection up; the broker hears of it if it can."""
         if self.is_closed or self.world.is_dead:
             return
@@ -215,7 +214,7 @@ class Link:
 
     # --- the broker's side ----------------------------------------------------------
 
-    def push(self, packet: bytes) -> None:
+    def push(self, packet):
         if self.is_mute or self.is_dropped:
             return
         self.pushed_bytes += len(packet)
@@ -242,13 +241,13 @@ class Link:
         counter.count += len(packet)
         self._arrive(packet)
 
-    def drop(self) -> None:
+    def drop(self):
         if not self.is_dropped:
             self.is_dropped = True
             if not self.is_mute:
                 self._arrive(b"")
 
-    def _arrive(self, piece: bytes) -> None:
+    def _arrive(self, piece):
         world = self.world
         self.last_down = when = max(
             self.last_down, world.now + world.latency_down, self.down_stalled_until
@@ -257,13 +256,13 @@ class Link:
 
     # --- faults ---------------------------------------------------------------------
 
-    def end(self, kind: str) -> None:
+    def end(self, kind):
         """The connection ends now, as by a fault of this kind."""
         struck = fault(kind, "up", self.world.up.count)
         self.world.strike(struck, self)
         self._break(struck)
 
-    def _break(self, fault: Fault) -> None:
+    def _break(self, fault):
         """The connection ends: neatly, abruptly, unnoticed, or with the broker."""
         kind = fault.kind
         self.is_deaf = True
@@ -279,7 +278,7 @@ class Link:
                 self._depart(kind)
         self.is_mute = True
 
-    def next_arrival(self) -> int | None:
+    def next_arrival(self):
         """When the client can read, or write again."""
         if self.is_closed:
             return None

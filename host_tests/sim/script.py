@@ -1,11 +1,8 @@
 """The small program of a script: what the exhaustive and the random campaigns run."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from .device import Device, HandlerError
-from .faults import Fault
+from .device import HandlerError
 from .network import DeviceReset
 from .settings import Script, parse  # noqa: F401 - both are of a script
 from .world import World
@@ -16,7 +13,7 @@ _PAUSE_MS = 200
 _SETTLE_MS = 900_000  # the time-outs of a retry double six times; and a dead link is found
 _BROKER_LIMITS = (0x95, 0x9A, 0x9B)  # too large, retained, its QoS: said in CONNACK
 # What a program may call in its hooks, by name; each is called a few times at most.
-INSIDE: dict[str, Callable[[Any], Any]] = {
+INSIDE = {
     "publish": lambda client: None,  # see Program._call_inside()
     "poll": lambda client: client.poll(),
     "flush": lambda client: client.flush(5),
@@ -37,7 +34,7 @@ class Program:
     connect(False); the last one for ever.
     """
 
-    def __init__(self, script: Script, world: World):
+    def __init__(self, script, world):
         self._script = script
         self._world = world
         self._was_online = False
@@ -47,12 +44,12 @@ class Program:
         self._inside = 0
         self._is_to_reboot = script.reboot
 
-    def __call__(self, device: Device) -> None:
+    def __call__(self, device):
         client = self._client(device)
         if self._script.inside:
             client.on_message = self._call_inside
             client.on_drop = self._call_inside
-            client.on_oversize = self._call_inside  # type: ignore[assignment]
+            client.on_oversize = self._call_inside
         self._client_of_hooks = client
         self._publish(client)
         if self._is_to_reboot:
@@ -77,9 +74,9 @@ class Program:
             if self._script.hasty:
                 self._publish(client)
 
-    def _client(self, device: Device) -> Any:
+    def _client(self, device):
         s = self._script
-        options: dict[str, Any] = {
+        options = {
             "max_awaiting_rel": s.held,
             "mqueue_store_qos0": s.keep_qos0,
             "overflow": (s.age or s.overflow != "refuse") and s.overflow,
@@ -108,7 +105,7 @@ class Program:
                     raise
                 device.sleep_ms(_PAUSE_MS)  # the flash fails for a while
 
-    def _connect(self, device: Device, client: Any) -> bool:
+    def _connect(self, device, client):
         sessions = self._script.sessions
         kind = sessions[min(self._connections, len(sessions) - 1)]
         if kind in "rm":
@@ -117,14 +114,14 @@ class Program:
             return client.is_connected
         return device.connect(client, kind == "c")
 
-    def _is_done(self, client: Any) -> bool:
+    def _is_done(self, client):
         if self._published < len(self._script.up) or not self._world.broker.is_done:
             return False
         if len(self._world.rules.incoming.messages) < len(self._script.down):
             return False
         return client.is_connected and not client.inflight and not client.queued
 
-    def _publish(self, client: Any) -> None:
+    def _publish(self, client):
         script = self._script
         if script.start == "online" and not self._was_online:
             return
@@ -147,13 +144,13 @@ class Program:
                     raise
                 return
 
-    def _ping(self, device: Device, client: Any) -> None:
+    def _ping(self, device, client):
         ping_ms = self._script.ping_ms
         if ping_ms and client.is_connected and device.now_ms - self._pinged_ms >= ping_ms:
             self._pinged_ms = device.now_ms
             self._try(client, client.ping)
 
-    def _try(self, client: Any, action: Callable[[], Any]) -> None:
+    def _try(self, client, action):
         try:
             action()
         except MQTTError as error:
@@ -162,7 +159,7 @@ class Program:
             # Only a new connection makes the broker send the message again.
             self._try(client, client.disconnect)
 
-    def _call_inside(self, *_: Any) -> None:
+    def _call_inside(self, *_):
         # Refused or done, it must do no harm; anything but an MQTTError reaches the program.
         self._inside += 1
         if self._inside > _MOST_INSIDE:
@@ -179,12 +176,12 @@ class Program:
             self._world.note(f"client: {error}")
 
 
-def payload_of(number: int, size: int) -> bytes:
+def payload_of(number, size):
     """The payload of a script's message: its number, filled up to `size` bytes."""
     return b"%d" % number + b"." * (size - len(str(number)))
 
 
-def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False) -> World:
+def world_of(script, faults, is_traced=False):
     """The world in which `script` runs."""
     world = World(
         script,
@@ -202,7 +199,7 @@ def world_of(script: Script, faults: tuple[Fault, ...], is_traced: bool = False)
     return world
 
 
-def run(script: Script, faults: tuple[Fault, ...] = (), is_traced: bool = False) -> World:
+def run(script, faults=(), is_traced=False):
     """Run once; raises Violation."""
     world = world_of(script, faults, is_traced)
     world.run(Program(script, world))

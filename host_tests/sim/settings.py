@@ -5,7 +5,6 @@ sends one at QoS 1.
 """
 
 from dataclasses import dataclass, fields
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Script:
     overflow: str = "refuse"
     seed: int = 0
 
-    def __str__(self) -> str:
+    def __str__(self):
         words = []
         for item in fields(self):
             value = getattr(self, item.name)
@@ -64,14 +63,14 @@ class Script:
         return " ".join(words)
 
 
-def parse(text: str) -> Script:
+def parse(text):
     """The reverse of `str(script)`; raises ValueError."""
     known = {item.name: item for item in fields(Script)}
-    values: dict[str, Any] = {}
+    values = {}
     for word in text.split():
         name, _, value = word.partition("=")
         if name not in known:
             raise ValueError(f"no setting {name!r} of a script: use one of {', '.join(known)}")
         kind = known[name].type
-        values[name] = value if kind is str else kind(int(value))  # type: ignore[operator]
+        values[name] = value if kind is str else kind(int(value))
     return Script(**values)

@@ -1,9 +1,6 @@
 """Streams over a link, as a client may have them: under TLS, and doing all that a stream may."""
 
 import random
-from typing import Any
-
-from .network import Link
 
 _LONGEST_RECORD = 40  # that the broker sends
 _LONGEST_JAM_MS = 40
@@ -19,12 +16,12 @@ _EBADF = 9
 class _Stream:
     # Of one connection; `seed` says what it does when.
 
-    def __init__(self, link: Link, seed: int):
+    def __init__(self, link, seed):
         self._link = link
         self._dice = random.Random(seed * 1000 + link.number)
         self.close = link.close
 
-    def setblocking(self, *_: Any) -> None:
+    def setblocking(self, *_):
         pass
 
     setsockopt = connect = setblocking
@@ -36,13 +33,13 @@ class Records(_Stream):
     write takes nothing, and the next one has to be given the same bytes, for which TLS takes
     them without a look."""
 
-    def __init__(self, link: Link, seed: int):
+    def __init__(self, link, seed):
         super().__init__(link, seed)
         self._fullness = self._dice.choice((0, 0.2))  # how often there is no room
         self._unread = 0  # bytes of the record that is read
         self._given = self._rest = b""  # to the write that is not done; of it, what is not out
 
-    def readinto(self, buf: bytearray, n: int) -> int | None:
+    def readinto(self, buf, n):
         """-> bytes read, None until a record is there, 0 at the end of the stream."""
         link = self._link
         arrived = link.arrived()
@@ -56,7 +53,7 @@ class Records(_Stream):
             raise OSError(_EOF, "SSL - The connection indicated an EOF")
         return None if arrived else link.readinto(buf, n)
 
-    def write(self, buf: bytearray, off: int, n: int) -> int | None:
+    def write(self, buf, off, n):
         """-> bytes taken, None while their record is not out."""
         link = self._link
         data = bytes(buf[off : off + n])
@@ -77,7 +74,7 @@ class Unsteady(_Stream):
     none, ends at any moment, and raises whatever ports and TLS raise, from any call; of what a
     write that raises was given, all may have gone out, a part or nothing."""
 
-    def __init__(self, link: Link, seed: int):
+    def __init__(self, link, seed):
         super().__init__(link, seed)
         dice = self._dice
         # How often each happens.
@@ -89,7 +86,7 @@ class Unsteady(_Stream):
         self._is_over = False
         self.close = self._close
 
-    def readinto(self, buf: bytearray, n: int) -> int | None:
+    def readinto(self, buf, n):
         """-> bytes read, None when there is nothing, 0 at the end; or it raises."""
         self._check()
         dice = self._dice
@@ -102,7 +99,7 @@ class Unsteady(_Stream):
             return None
         return self._link.readinto(buf, dice.randint(1, n) if dice.random() < self._short else n)
 
-    def write(self, buf: bytearray, off: int, n: int) -> int | None:
+    def write(self, buf, off, n):
         """-> bytes taken, None or 0 when there is no room; or it raises."""
         self._check()
         link, dice = self._link, self._dice
@@ -125,19 +122,19 @@ class Unsteady(_Stream):
             raise error
         return taken or self._no_room
 
-    def _close(self) -> None:
+    def _close(self):
         self._link.close()
         if self._dice.random() < 0.2:
             raise OSError(_EBADF)
 
-    def _check(self) -> None:
+    def _check(self):
         link, dice = self._link, self._dice
         if self._is_over:
             link.world.rules.fail("stream", "is used after it raised an error")
         if not link.notes.is_online and dice.random() < self._failing:
             raise OSError(dice.choice(_CONNECTING))
 
-    def _error(self) -> Exception | None:
+    def _error(self):
         # What is to be raised now, behind which nothing gets through.
         dice, link = self._dice, self._link
         if dice.random() >= self._failing or link.world.is_dead:

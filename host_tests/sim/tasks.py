@@ -8,10 +8,8 @@ seed is one run.
 
 import asyncio
 import selectors
-from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
@@ -19,16 +17,14 @@ from host_tests.choice import class_for
 from . import programs
 from .clock import injected
 from .device import HandlerError, Taking
-from .faults import Fault
 from .network import DeviceReset
 from .programs import RESETS, Handed
 from .rules import Rules, Violation
 from .world import World
 
-from umqtt31 import CLOSED, JOURNAL, TIMEOUT, MQTTError, aio  # isort: skip
+from umqtt31 import JOURNAL, MQTTError, aio  # isort: skip
 
-_MOST_S = 300  # for all of a program, faults included
-_HELD_S = 400  # that an id waits for its PUBREL: longer than that
+_HELD_S = 400  # that an id waits for its PUBREL: longer than all of a program should take
 
 
 class TaskWorld(World):
@@ -36,7 +32,7 @@ class TaskWorld(World):
 
     is_over = False  # `main` is, or the boot
 
-    def run_tasks(self, main: Callable[[], Coroutine]) -> None:
+    def run_tasks(self, main):
         """Run `main()` with the tasks that it begins, anew at each boot; raises Violation."""
         with injected(self), suppress(Violation):  # the first one is in the record
             while self._run_boot(main):
@@ -45,49 +41,43 @@ class TaskWorld(World):
             raise self.rules.violation
         self.rules.check_end()
 
-    def _run_boot(self, main: Callable[[], Coroutine]) -> bool:
+    def _run_boot(self, main):
         # -> did it end with a reset?
         self.is_over = False
         with asyncio.Runner(loop_factory=lambda: Loop(self)) as runner:
             runner.get_loop().set_exception_handler(self._on_error)
             try:
-                runner.run(self._limited(main()))
+                runner.run(self._watch(main))
             except DeviceReset:
                 return True
         return False
 
-    async def _limited(self, main: Coroutine) -> None:
+    async def _watch(self, main):
         try:
-            async with asyncio.timeout(None) as limit:
-                asyncio.get_running_loop().call_later(_MOST_S, self._end, limit)
-                await main
-        except TimeoutError:
-            with suppress(Violation):
-                self.rules.fail("termination", "faults are over, and still not all is done")
+            await main()
         finally:
             self.is_over = True
 
-    def _end(self, limit: asyncio.Timeout) -> None:
-        # Held ids of a session that was over in secret may take all places until they are
-        # forgotten, and only then what waits for these comes.
-        most_s = _HELD_S + _MOST_S if self.rules.secret_losses else 0
-        limit.reschedule(self.now / 1000 + most_s)
-
-    def _on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def _on_error(self, loop, context):
         is_reset = isinstance(context.get("exception"), DeviceReset)
         if not (self.rules.violation or is_reset):
             error = Violation("tasks", f"{context['message']}: {context.get('exception')!r}")
             self.rules.violation = error
 
 
-class _Selector(selectors.SelectSelector):
-    # Waiting turns the world on.
+class Loop(asyncio.SelectorEventLoop):
+    """An event loop on the time of `world`, which waiting turns on."""
 
-    def __init__(self, world: TaskWorld):
-        super().__init__()
+    def __init__(self, world):
         self._world = world
+        selector = selectors.SelectSelector()
+        selector.select = self._select
+        super().__init__(selector)
 
-    def select(self, timeout: float | None = None) -> list:
+    def time(self):
+        return self._world.now / 1000
+
+    def _select(self, timeout=None):
         world = self._world
         error = world.rules.violation or (DeviceReset() if world.is_dead else None)
         if error and not world.is_over:
@@ -95,50 +85,37 @@ class _Selector(selectors.SelectSelector):
             raise error
         if world.is_dead:
             return []
-        if timeout is None:
-            world.rules.fail("termination", "every task waits, and for nothing")
-        if timeout > 0:
-            world.advance(max(1, round(timeout * 1000)))
+        with suppress(Violation):  # it is raised the next time
+            if timeout is None:
+                world.rules.fail("termination", "every task waits, and for nothing")
+            if timeout > 0:
+                world.advance(max(1, round(timeout * 1000)))
         return []
-
-
-class Loop(asyncio.SelectorEventLoop):
-    """An event loop on the time of `world`."""
-
-    def __init__(self, world: TaskWorld):
-        super().__init__(_Selector(world))
-        self._world = world
-
-    def time(self) -> float:
-        return self._world.now / 1000
 
 
 class Watched(Taking):
     """The rules hear what is accepted."""
 
-    def __init__(self, world: World, **options: Any):
+    def __init__(self, world, **options):
         self.world = world
         self._outgoing = world.rules.outgoing
         self._incoming = world.rules.incoming
-        world.rules.keepalive_ms = 1000 * options["keepalive"]
-        world.rules.outgoing.window = options["max_inflight"]
+        world.rules.know(options)
         world.rules.closers = 1  # it may close a connection whenever it likes
         # What is accepted is kept from the next turn on.
         self._is_deferred = world.device.is_deferred
         super().__init__("device", "broker", store=world.device.store(), **options)
         self.on_drop = self._on_drop
 
-    def _on_drop(self, packet_id: int, reason: int) -> None:
-        self._outgoing.on_dropped(packet_id, reason == CLOSED, reason == TIMEOUT, reason)
+    def _on_drop(self, packet_id, reason):
+        self._outgoing.on_dropped(packet_id, reason)
 
-    async def connect(self, clean_session: bool = True, *more: Any) -> bool:
+    async def connect(self, clean_session=True, *more):
         if clean_session:
             self._incoming.on_clean_connect()  # it forgets before the broker hears of it
         return bool(await super().connect(clean_session, *more))
 
-    def publish_nowait(
-        self, topic: bytes, msg: bytes, retain: bool = False, qos: int = 0, *more: Any
-    ) -> int:
+    def publish_nowait(self, topic, msg, retain=False, qos=0, *more):
         if self.world.is_dead:
             raise DeviceReset
         flow = self._outgoing.on_accepting(topic + b"\0" + msg, qos, self.is_connected, 0)
@@ -150,25 +127,19 @@ class Watched(Taking):
         self._outgoing.on_accepted(flow, packet_id, self._is_deferred)
         return int(packet_id)
 
-    def _turn(self, reads: bool = True) -> int:
+    def _turn(self, reads=True):
         error = self.last_error
-        handled: int = super()._turn(reads)
+        handled = super()._turn(reads)
         if self.last_error in (None, error):
             self._outgoing.on_kept()
         return handled
 
 
 @cache
-def watched(level: int, named: frozenset[str]) -> type:
+def watched(level, named):
     """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
     return type("Client", (Watched, aio.extend(base)), {})
-
-
-def make_client(world: TaskWorld, level: int, **options: Any) -> Any:
-    """-> a watched client."""
-    named = frozenset(options) & {"overflow", "ordered"}
-    return watched(level, named)(world, level=level, **options)
 
 
 class Program(programs.Program):
@@ -176,44 +147,42 @@ class Program(programs.Program):
     and are cancelled, and a client that says goodbye between."""
 
     _make_world = TaskWorld
+    _settle_ms = 300_000
     _rules = partial(Rules, incoming=Handed)
-    _up_qos: tuple[int, ...] = (1, 2)  # of the program's messages
+    _up_qos = (1, 2)  # of the program's messages
 
-    def __init__(self, seed: int, over: Any = None, is_traced: bool = False):
-        super().__init__(seed, over, is_traced)
+    def __init__(self, seed, over=None):
+        super().__init__(seed, over)
         dice = self._dice
-        options: dict[str, Any] = {"level": dice.choice((3, 4, 5)), "await_rel_timeout": _HELD_S}
+        self._level = dice.choice((3, 4, 5))
+        self._options = {"keepalive": 60, "buffer_size": 64, "await_rel_timeout": _HELD_S}
         if dice.random() < 0.4:
-            options["max_awaiting_rel"] = dice.choice((1, 2, 8))
-        self._options = options
-        self._filters: tuple[bytes | None, ...] = dice.choice(
-            ((None,), self._topics, (b"d/1", b"#"))
-        )
+            self._options["max_awaiting_rel"] = dice.choice((1, 2, 8))
+        self._filters = dice.choice(((None,), self._topics, (b"d/1", b"#")))
         self._published = 0
 
-    def run(self) -> None:
+    def run(self):
         self._choose_store()
         self._have_sent()
         self.world.run_tasks(self._main)
 
-    def _choose_store(self) -> None:
+    def _choose_store(self):
         self.world.device.store_kind = "ram"
 
-    def _make_client(self) -> Any:
-        return make_client(
-            self.world,
-            keepalive=60,
-            buffer_size=64,
-            max_inflight=self._dice.choice((1, 4)),
-            max_mqueue_len=self._dice.choice((0, 2, 16)),
-            **self._options,
-        )
+    def _make_client(self):
+        dice = self._dice
+        return self._client_of(self._level, dice.choice((1, 4)), dice.choice((0, 2, 16)))
 
-    def _begins_anew(self) -> bool:
+    def _client_of(self, level, window, queue):
+        make = watched(level, frozenset(self._options) & {"overflow", "ordered"})
+        sizes = {"max_inflight": window, "max_mqueue_len": queue}
+        return make(self.world, level=level, **sizes, **self._options)
+
+    def _begins_anew(self):
         # Is the session to be a clean one?
         return False
 
-    async def _main(self) -> None:
+    async def _main(self):
         self._is_calm = self._is_ending = False
         self._client = client = self._make_client()
         await client.connect(self._begins_anew(), self.world.open_link)
@@ -248,21 +217,21 @@ class Program(programs.Program):
 
     _is_calm = _is_ending = False
 
-    async def _pause(self, most_ms: int) -> None:
+    async def _pause(self, most_ms):
         await asyncio.sleep(self._dice.choice((0, 0, self._dice.randint(0, most_ms))) / 1000)
 
-    async def _publish(self) -> None:
+    async def _publish(self):
         for _ in range(self._dice.randint(0, 6)):
             with suppress(MQTTError):  # the client said goodbye while this waited
                 await self._publish_one()
             await self._pause(800)
 
-    async def _publish_one(self) -> None:
+    async def _publish_one(self):
         self._published += 1
         payload = b"up %d" % self._published
         await self._client.publish(b"u", payload, False, self._dice.choice(self._up_qos))
 
-    async def _consume(self, pattern: bytes | None) -> None:
+    async def _consume(self, pattern):
         messages = self._client.messages(pattern)
         while not self._is_ending:
             with suppress(HandlerError, MQTTError):
@@ -273,7 +242,7 @@ class Program(programs.Program):
             if self._dice.random() < 0.5:
                 messages = self._client.messages(pattern)
 
-    async def _body(self, message: aio.Message) -> bool:
+    async def _body(self, message):
         # -> is the loop to be left?
         if self.world.is_dead:
             raise DeviceReset
@@ -308,48 +277,40 @@ class Rebooting(Program):
     what was accepted arrives, and what was acknowledged is not handed over again.
     """
 
-    def _choose_faults(self) -> dict[tuple[str, int], Fault]:
+    def _choose_faults(self):
         found = super()._choose_faults()
         for place, reach in RESETS:
             for _ in range(self._dice.randint(0, 3)):
                 self._add_reset(found, place, reach)
         return found
 
-    def _choose_store(self) -> None:
+    def _choose_store(self):
         dice = self._dice
         device = self.world.device
         device.store_kind = dice.choice(("log", "journal"))
         device.is_deferred = dice.random() < 0.4
-        self._is_ordered = is_ordered = dice.random() < 0.2
-        self.world.rules.outgoing.is_ordered = is_ordered
-        if is_ordered:
+        self._is_ordered = dice.random() < 0.2
+        if self._is_ordered:
             self._options["ordered"] = True
             self._up_qos = (dice.choice((1, 2)),)
         elif dice.random() < 0.3:
             self._options["overflow"] = dice.choice(("drop_oldest", "latest"))
-        self._level = self._options.pop("level")
 
-    def _make_client(self) -> Any:
+    def _make_client(self):
         # A journal with messages is not for another level, from or to 5.
         level = self._dice.choice((3, 4, 5, self._level, self._level))
         if (level == 5) != (self._level == 5) and self.world.device.store_kind == "log":
             level = self._level
         window = 1 if self._is_ordered else self._dice.choice((1, 4))
-        options = {
-            "keepalive": 60,
-            "buffer_size": 64,
-            "max_inflight": window,
-            "max_mqueue_len": 20 - window,  # all that an earlier boot took
-            **self._options,
-        }
+        sizes = window, 20 - window  # all that an earlier boot took finds room
         try:
-            client = make_client(self.world, level, **options)
+            client = self._client_of(level, *sizes)
         except MQTTError as error:
             if error.code != JOURNAL or level == self._level:
                 raise
-            return make_client(self.world, self._level, **options)
+            return self._client_of(self._level, *sizes)
         self._level = level
         return client
 
-    def _begins_anew(self) -> bool:
+    def _begins_anew(self):
         return self._dice.random() < 0.15

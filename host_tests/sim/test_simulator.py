@@ -163,7 +163,7 @@ def test_program_that_reconnects_by_itself_when_links_break_then_all_arrives():
 
     def program(device):
         client = device.client("node", keepalive=20)
-        while True:
+        while len(sent) < 20 or client.inflight or client.queued:
             if not client.reconnect(5000):
                 continue
             try:
@@ -175,7 +175,7 @@ def test_program_that_reconnects_by_itself_when_links_break_then_all_arrives():
                 pass
 
     world = World(seed=4, faults=parse("tear@up90 hang@up200 restart@down70 reset@read60"))
-    world.run(program, duration_ms=400_000)
+    world.run(program)
     assert len(world.struck) == 4
     assert {payload for _, payload in world.delivered} >= set(sent)
 
@@ -190,23 +190,6 @@ def test_program_that_forgets_to_poll_when_run_then_a_promise_breaks():
 
     with pytest.raises(Violation, match="31-2.2-KA"):
         World().run(program)
-
-
-def test_program_with_its_own_time_when_given_as_module_then_its_clock_is_turned():
-    import time
-    import types
-
-    module = types.ModuleType("program")
-    module.time = time
-    seen = []
-
-    def program(device):
-        module.time.sleep(3600)
-        seen.append(device.now_ms)
-
-    World().run(program, modules=(module,))
-    assert seen == [3_600_000]
-    assert module.time is time
 
 
 def test_documented_program_when_run_then_prints_what_the_page_says(capsys):

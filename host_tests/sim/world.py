@@ -5,15 +5,12 @@ same three give the same run, byte for byte.  Nothing waits for real time.
 """
 
 import heapq
-from collections.abc import Callable, Iterable
 from dataclasses import replace
-from types import ModuleType
-from typing import Any
 
 from .broker import Broker
 from .clock import Clock, injected
 from .device import Device
-from .faults import PLACES, Counter, Fault
+from .faults import PLACES, Counter
 from .network import DeviceReset, Link
 from .rules import Rules
 from .settings import Script
@@ -25,10 +22,6 @@ _ECONNREFUSED = 111
 _EHOSTUNREACH = 113
 
 
-class Over(BaseException):
-    """The time that the simulation was to last is over."""
-
-
 class World:
     """`settings`: of client, network and broker, which `more` changes.  `faults`: see
     `faults.parse()`.  `settle_ms`: when all has to be done after the last fault, and after
@@ -37,15 +30,15 @@ class World:
 
     def __init__(
         self,
-        settings: Script | None = None,
+        settings=None,
         *,
-        faults: Iterable[Fault] = (),
-        settle_ms: int | None = None,
-        lasts_ms: int = 0,
-        over: Callable[[Link, int], Any] | None = None,
-        rules: Callable[[Any], Rules] = Rules,
-        is_traced: bool = False,
-        **more: Any,
+        faults=(),
+        settle_ms=None,
+        lasts_ms=0,
+        over=None,
+        rules=Rules,
+        is_traced=False,
+        **more,
     ):
         settings = settings or Script()
         settings = replace(settings, **more) if more else settings
@@ -58,65 +51,53 @@ class World:
         self._over = over
         self.away_until = 0  # nobody can be reached before
         self.latency_up = self.latency_down = settings.latency_ms
-        self.trace: list[str] | None = [] if is_traced else None
-        self.struck: list[Fault] = []
-        self.places_at_first: dict[str, int] = {}  # passed when the first fault struck
+        self.trace = [] if is_traced else None
+        self.struck = []
+        self.places_at_first = {}  # passed when the first fault struck
         self.is_dead = False
-        self.link: Link | None = None
+        self.link = None
         self.links = 0
         self.clock = Clock(self)
-        self._events: list[tuple[int, int, Link | None, Any]] = []
+        self._events = []
         self._serial = 0
         self._drowse = 0
         self._survivors = 0
         self._quiet_since = lasts_ms
-        self._end_ms: int | None = None
         faults = list(faults)
         for place in PLACES:  # world.up, world.down and so on
             setattr(self, place, Counter([one for one in faults if one.place == place]))
-        self.rules: Any = rules(self)
+        self.rules = rules(self)
         self.rules.outgoing.is_late = settings.late
         self.rules.outgoing.has_limits = settings.most > 0
         self.broker = Broker(self, settings)
         self.device = Device(self)
 
-    def places(self) -> dict[str, int]:
+    def places(self):
         """How often each place was passed in this run: the faults that could strike it."""
         return {place: getattr(self, place).count for place in PLACES}
 
     @property
-    def delivered(self) -> list[tuple[bytes, bytes]]:
+    def delivered(self):
         """What the receivers of the client's messages saw: (topic, payload) in order."""
         return self.rules.delivered
 
     # --- running --------------------------------------------------------------------
 
-    def run(
-        self,
-        program: Callable[[Device], None],
-        duration_ms: int | None = None,
-        modules: tuple[ModuleType, ...] = (),
-    ) -> None:
-        """Run `program(device)` from each boot on until it returns or the time is over.
-
-        `modules`: the program's own modules, whose `time`, `random` and `socket` are
-        replaced too.  Raises Violation at the first broken promise.
-        """
-        self._end_ms = duration_ms
-        with injected(self, modules):
+    def run(self, program):
+        """Run `program(device)` from each boot on until it returns; raises Violation at the first
+        broken promise."""
+        with injected(self):
             for _ in range(_MOST_RESETS):
                 try:
                     program(self.device)
                     break
                 except DeviceReset:
                     self._reset()
-                except Over:
-                    break
         if self.rules.violation:
             raise self.rules.violation
         self.rules.check_end()
 
-    def _reset(self) -> None:
+    def _reset(self):
         self.note("device resets")
         self.rules.on_reset()
         self.device.medium.cut(self._survivors)
@@ -126,7 +107,14 @@ class World:
         self.is_dead = False
         self._quiet_since = max(self.now, self.away_until, self._lasts_ms)
 
-    def strike(self, fault: Fault, link: Link | None) -> None:
+    def meet(self, counter, link=None):
+        """A place is passed -> the fault that strikes there."""
+        struck = counter.step()
+        if struck:
+            self.strike(struck, link)
+        return struck
+
+    def strike(self, fault, link):
         if not self.struck:
             self.places_at_first = self.places()
         self.struck.append(fault)
@@ -138,47 +126,46 @@ class World:
         elif fault.kind == "away":
             self.away_until = self._quiet_since = self.now + fault.value
 
-    def send(self, topic: bytes, payload: bytes, qos: int) -> None:
+    def send(self, topic, payload, qos):
         """Some other client publishes a message that the device has subscribed to."""
         self.rules.incoming.on_sent(topic + b"\0" + payload, qos)
         self.broker.send(topic, payload, qos)
 
-    def open_link(self, *address: object) -> Any:
+    def open_link(self, *address):
         """The client opens a connection -> its stream; raises OSError when there is no way."""
         if self.is_dead:
             raise DeviceReset
-        struck = self.open.step()
-        if struck:
-            self.strike(struck, None)
+        struck = self.meet(self.open)
+        kind = struck and struck.kind
         if self.now < self.away_until:
             raise OSError(_EHOSTUNREACH, "no route to host")
-        if struck and struck.kind == "refuse":
+        if kind == "refuse":
             raise OSError(_ECONNREFUSED, "connection refused")
         link = Link(self, self.links)
-        link.is_busy = struck is not None and struck.kind == "busy"
-        link.is_distrusted = struck is not None and struck.kind == "distrust"
+        link.is_busy = kind == "busy"
+        link.is_distrusted = kind == "distrust"
         self.links += 1
         self.link = link
         self.rules.on_open(link)
         self.note(f"client opens connection {link.number}")
         return self._over(link, self.seed) if self._over else link
 
-    def note(self, text: str) -> None:
+    def note(self, text):
         """Add a line to the trace, if there is one."""
         if self.trace is not None:
             self.trace.append(f"{self.now:8d} ms  {text}")
 
     # --- time -----------------------------------------------------------------------
 
-    def schedule(self, when: int, link: Link | None, item: Any) -> None:
+    def schedule(self, when, link, item):
         """At `when`, bytes of a link or what became of it reach the broker."""
         self._serial += 1
         heapq.heappush(self._events, (when, self._serial, link, item))
 
-    def call(self, delay_ms: int, function: Callable[[], None]) -> None:
+    def call(self, delay_ms, function):
         self.schedule(self.now + delay_ms, None, function)
 
-    def next_event_in(self, most: int) -> int:
+    def next_event_in(self, most):
         """Ticks until something happens to the device or the broker, `most` at most."""
         when = self.now + most
         if self._events:
@@ -189,7 +176,7 @@ class World:
                 when = min(when, arrival)
         return max(0, when - self.now)
 
-    def sleep(self, ms: int) -> None:
+    def sleep(self, ms):
         """The device sleeps; longer than it wanted, where nothing goes on anyway."""
         if self.is_dead:
             raise DeviceReset
@@ -201,7 +188,7 @@ class World:
             self._drowse = 0
         self.advance(ms)
 
-    def advance(self, ms: int) -> None:
+    def advance(self, ms):
         target = self.now + ms
         events = self._events
         while events and events[0][0] <= target:
@@ -210,8 +197,6 @@ class World:
                 self.now = when
             self._happen(link, item)
         self.now = target
-        if self._end_ms is not None and target >= self._end_ms:
-            raise Over
         if self._settle_ms is not None:
             incoming = self.rules.incoming
             most_ms, most_turns = self._settle_ms, _MOST_TURNS
@@ -221,7 +206,7 @@ class World:
             if target - self._quiet_since > most_ms or self.turn.count > most_turns:
                 self.rules.fail("termination", "faults are over, and still not all is done")
 
-    def _happen(self, link: Link | None, item: Any) -> None:
+    def _happen(self, link, item):
         broker = self.broker
         if link is None:
             item()

@@ -6,7 +6,6 @@ They test the simulator: a run that misses one of them proves nothing.
 import inspect
 import sys
 import textwrap
-from typing import Any
 
 import umqtt31 as core
 from host_tests.sim import device, tasks
@@ -14,7 +13,7 @@ from umqtt31 import MQTTClient, queueing, v5
 from umqtt31.journal import Journal
 
 
-def make_mistake(monkeypatch: Any, owner: Any, name: str, right: str, wrong: str) -> None:
+def make_mistake(monkeypatch, owner, name, right, wrong):
     """Until the test is over `wrong` stands where `right` does, in the function `owner.name` of
     a module or a class; an error if `right` is not there once."""
     original = getattr(owner, name)
@@ -23,7 +22,7 @@ def make_mistake(monkeypatch: Any, owner: Any, name: str, right: str, wrong: str
     assert found == 1, f"{found} times in {name}(): {right}"
     source = textwrap.indent(source.replace(right, wrong), "    ")
     # A method that says super() needs its class.
-    made: dict[str, Any] = {}
+    made = {}
     text = f"def make(__class__):\n{source}\n    return {name}\n"
     exec(compile(text, name, "exec"), original.__globals__, made)
     function = made["make"](owner)
@@ -51,7 +50,7 @@ _ACKS_BACKWARDS = (
 
 # A script of which the single faults in the default run meet it, the rules that it breaks, and
 # the mistake: where it is, what stands there, and what stands there in its place.
-WRONG: dict[str, tuple[Any, ...]] = {
+WRONG = {
     # --- messages out ---
     "dup forgotten": ("up=1 window=1", "31-2.1-DUP", core, "_fetch",
         "ring[at + _ENTRY] |= _AGAIN", "pass"),

@@ -17,7 +17,7 @@ BYTES = {
     "__init__": 17_175,
     "aio": 4_740,
     "alias": 490,
-    "errors": 4_260,
+    "errors": 4_310,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
     "journal": 7_730,

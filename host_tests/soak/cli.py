@@ -4,8 +4,8 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from rich.console import Console
@@ -16,12 +16,11 @@ from tools.demo.desk import DeskError, DeskNode
 from tools.demo.proxy import Proxy
 from tools.demo.stage import Outcome, Stage
 from tools.demo.tap import BROKER, CLIENT
-from tools.micropython import Interpreter, MicroPythonError, choose
+from tools.micropython import MicroPythonError, choose
 from tools.project import ROOT
 
 # With the journal all of the library is loaded, and without ROMFS its code is in the heap.
 _HEAP_KB = {"ram": {32: 112, 64: 208}, "journal": {32: 128, 64: 240}}
-_STORES = {"steady": "ram", "killed": "journal"}
 _QOS = [1, 2]
 _TELL_EVERY_S = 30.0
 _PROBE = Path(__file__).parent / "device" / "soak_node.py"
@@ -45,30 +44,32 @@ class Disturber:
         self._proxy = proxy
         self._victim = victim
         self._random = random.Random(seed)
-        self._acts: tuple[tuple[str, int, Callable[[], object]], ...] = (
-            ("link cut", 4, proxy.cut),
-            ("link cut inside a packet of the node", 4, lambda: self._cut_in_packet(CLIENT)),
-            ("link cut inside a packet of the broker", 4, lambda: self._cut_in_packet(BROKER)),
-            ("link held still", 2, self._hold),
-            ("plug pulled", 4, self._pull_plug),
-            ("broker restarted", 1, self._restart_broker),
-        )
+        self._acts: dict[str, tuple[int, Callable[[], object]]] = {
+            "link cut": (4, proxy.cut),
+            "link cut inside a packet of the node": (4, lambda: self._cut_in_packet(CLIENT)),
+            "link cut inside a packet of the broker": (4, lambda: self._cut_in_packet(BROKER)),
+            "link held still": (2, self._hold),
+            "plug pulled": (4, self._pull_plug),
+            "broker restarted": (1, self._restart_broker),
+        }
 
-    def step(self) -> str:
-        """Wait a random while, then break something -> what."""
-        time.sleep(self._random.uniform(*_PAUSE_S))
-        weights = [weight for _, weight, _ in self._acts]
-        name, _, act = self._random.choices(self._acts, weights)[0]
-        act()
+    def step(self) -> None:
+        """Wait a random while, then break something."""
+        self._wait(_PAUSE_S)
+        weights = [weight for weight, _ in self._acts.values()]
+        (name,) = self._random.choices([*self._acts], weights)
+        self._acts[name][1]()
         self.counts[name] += 1
-        return name
+
+    def _wait(self, least_and_most_s: tuple[float, float]) -> None:
+        time.sleep(self._random.uniform(*least_and_most_s))
 
     def _cut_in_packet(self, sender: int) -> None:
         self._proxy.cut_in_packet(self._random.randrange(400), sender)
 
     def _hold(self) -> None:
         self._proxy.hold()
-        time.sleep(self._random.uniform(*_HOLD_S))
+        self._wait(_HOLD_S)
         self._proxy.release()
 
     def _pull_plug(self) -> None:
@@ -77,7 +78,7 @@ class Disturber:
 
     def _restart_broker(self) -> None:
         self._broker.stop()
-        time.sleep(self._random.uniform(*_DOWN_S))
+        self._wait(_DOWN_S)
         self._broker.start()
 
 
@@ -108,9 +109,15 @@ def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out:
     console = Console()
     try:
         interpreter = choose(bits=int(bits))
-        console.print(_opening(interpreter, int(level), seed), highlight=False)
+        console.print(
+            f"MicroPython {interpreter.release}, {bits} bits, MQTT level {level}, heap"
+            f" {_HEAP_KB['ram'][int(bits)]} KB with ram,"
+            f" {_HEAP_KB['journal'][int(bits)]} KB with journal, seed {seed}",
+            highlight=False,
+        )
         with Stage(out, interpreter, console) as stage:
-            steady, victim = (_node(stage, name, int(level), interval_ms) for name in _STORES)
+            steady = _node(stage, "steady", "ram", int(level), interval_ms)
+            victim = _node(stage, "killed", "journal", int(level), interval_ms)
             disturber = Disturber(stage.broker, stage.proxy, victim, seed)
             outcomes = _soak(stage, steady, victim, disturber, minutes * 60)
     except (BrokerError, DeskError, MicroPythonError, TimeoutError) as error:
@@ -119,23 +126,13 @@ def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out:
     console.print(f"\nbroken on the way: {broken}", highlight=False)
     for outcome, node in zip(outcomes, (steady, victim), strict=True):
         verdict.show(console, outcome)
-        _show_heap(console, node)
+        console.print(f"  {_heap(node)} at the end", highlight=False)
     if not all(map(verdict.holds, outcomes)):
         raise click.ClickException(f"a promise was broken; the logs are in {out}")
     console.print("[green]Every promise held.[/green]")
 
 
-def _opening(interpreter: Interpreter, level: int, seed: int) -> str:
-    bits = interpreter.bits
-    sizes = (f"{_HEAP_KB[store][bits]} KB with {store}" for store in _STORES.values())
-    return (
-        f"MicroPython {interpreter.release}, {bits} bits, MQTT level {level}, heap"
-        f" {', '.join(sizes)}, seed {seed}"
-    )
-
-
-def _node(stage: Stage, name: str, level: int, interval_ms: int) -> DeskNode:
-    store = _STORES[name]
+def _node(stage: Stage, name: str, store: str, level: int, interval_ms: int) -> DeskNode:
     return stage.node(
         f"soak-{name}",
         heap_bytes=_HEAP_KB[store][stage.interpreter.bits] * 1024,
@@ -162,30 +159,21 @@ def _soak(
         disturber.step()
         if time.monotonic() - told > _TELL_EVERY_S:
             told = time.monotonic()
-            stage.tell(f"{_accepted(steady)} readings, {_heap(steady)}, never killed")
-            stage.tell(f"{_accepted(victim)} readings, {_heap(victim)}, killed")
+            for node, fate in ((steady, "never killed"), (victim, "killed")):
+                accepted = sum(map(node.accepted_in_stream, range(len(_QOS))))
+                stage.tell(f"{accepted} readings, {_heap(node)}, {fate}")
     stage.tell("all is left in peace")
-    for node in (steady, victim):
-        _settle(node)
     return [_outcome(stage, steady, "Never killed"), _outcome(stage, victim, "Killed at random")]
 
 
-def _settle(node: DeskNode) -> None:
-    # Until the node has looked at its heap in peace.
-    probes = node.counts["heap"] + 2
-    node.wait_until(lambda: node.counts["heap"] >= probes, 180, "peace")
-
-
 def _outcome(stage: Stage, node: DeskNode, title: str) -> Outcome:
+    probes = node.counts["heap"] + 2  # it has looked at its heap in peace
+    node.wait_until(lambda: node.counts["heap"] >= probes, 180, "peace")
     ending = stage.finish(node)
     lives = boots(node.lines)
     is_well = bool(lives) and all(map(is_steady, lives))
     checks = [(f"heap at the end as at the start, in all {len(lives)} boots", is_well), ending]
     return Outcome(title, stage.accounts(node, _QOS), checks)
-
-
-def _accepted(node: DeskNode) -> int:
-    return sum(node.accepted_in_stream(stream) for stream in range(len(_QOS)))
 
 
 def _heap(node: DeskNode) -> str:
@@ -195,15 +183,7 @@ def _heap(node: DeskNode) -> str:
     return f"free heap {lives[-1][-1].free}, largest block {lives[-1][-1].largest}"
 
 
-def _show_heap(console: Console, node: DeskNode) -> None:
-    longest = max(boots(node.lines), key=len, default=[])
-    for one in longest[:1] + longest[-1:]:
-        text = f"  free heap at an end of its longest boot: {one.free}, largest {one.largest}"
-        console.print(text, highlight=False)
-
-
-@dataclass(frozen=True)
-class Heap:
+class Heap(NamedTuple):
     """Bytes free after a collection, and the largest block among them."""
 
     free: int
@@ -227,9 +207,5 @@ def is_steady(boot: list[Heap]) -> bool:
 
     The first reading is from before the connection and does not count.
     """
-    settled = boot[1:] or boot
-    first, last = settled[0], settled[-1]
-    return (
-        last.free >= first.free - _TOLERANCE_BYTES
-        and last.largest >= first.largest - _TOLERANCE_BYTES
-    )
+    first, last = (boot[1:] or boot)[0], boot[-1]
+    return min(last.free - first.free, last.largest - first.largest) >= -_TOLERANCE_BYTES

@@ -4,6 +4,7 @@ On a good day no board needs this module: it is loaded when an error is shown, w
 asks the package for a name, or when an argument is refused.
 """
 
+import errno
 import sys
 
 # 1 to 255 are the broker's own words: the return code of CONNACK (MQTT 3.1 §3.2).
@@ -60,7 +61,9 @@ def text_of(error, cause, place):
     if isinstance(cause, str):
         return cause
     if code == NETWORK and place:
-        return _lost(error, cause, *place)
+        if error.errno != errno.ECONNRESET or place[0][2] or not place[2]:
+            return _lost(error, cause, *place)
+        code = CLOSED  # as a port with TLS does
     if code == TOO_LARGE and cause:
         return (
             "a message of %d bytes came, larger than buffer_size: raise it or set on_oversize"

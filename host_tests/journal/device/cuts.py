@@ -1,10 +1,12 @@
-"""Runs under MicroPython: a journal in a file on littlefs, cut at littlefs' operations.
+"""Runs under MicroPython: a journal in a file on littlefs or FAT, cut at the flash's operations.
 
-At each, or each second or third, program and erase of the flash below littlefs a copy of that
-flash is cut, mounted, and its journal recovered.  Prints how many, and how often the state was
-not one between the newest durable one and the current one.
+At each, or each so-manieth, program and erase of the flash below the filesystem a copy of that
+flash is cut and mounted, and the journal on it is recovered.  FAT writes a sector by erasing and
+programming it, so a cut between the two leaves nothing of what was there.  Prints "refused" and
+the reason, or how many cuts there were, and how often the state was not one between the newest
+durable one and the current one.
 
-Usage: micropython littlefs.py FIRST STEP.
+Usage: micropython cuts.py fat|littlefs FIRST STEP.
 """
 
 import sys
@@ -15,30 +17,36 @@ from host_tests.standin.ramflash import RamFlash
 from umqtt31.fileblockdevice import FileBlockDevice
 from umqtt31.journal import Journal
 
-BLOCK = 512
-BLOCKS = 48
-
+FILESYSTEM = vfs.VfsFat if sys.argv[1] == "fat" else vfs.VfsLfs2
+# Of the flash, and of the journal in its file.
+BLOCK, BLOCKS, JOURNAL_BLOCK, JOURNAL_BLOCKS = (
+    (512, 160, 1024, 8) if sys.argv[1] == "fat" else (512, 48, 512, 5)
+)
 PUBACK, PUBREC, PUBLISH, PUBREL = 0x40, 0x50, 0x30, 0x62
 ring = bytearray(200)
 
 
 def opened(folder, held):
-    device = FileBlockDevice(folder + "/journal.img", 5, BLOCK)
-    journal = Journal(device, program_bytes=64, erase_bytes=BLOCK, cell_bytes=32)
+    device = FileBlockDevice(folder + "/journal.img", JOURNAL_BLOCKS, JOURNAL_BLOCK)
+    journal = Journal(
+        device, program_bytes=JOURNAL_BLOCK // 8, erase_bytes=JOURNAL_BLOCK, cell_bytes=32
+    )
     said = journal.open(b"n", 3, 40, 6, held.append, [0, 0, 0], 72)
     return device, journal, said[0]
 
 
 def recovered(data):
-    vfs.mount(vfs.VfsLfs2(RamFlash(BLOCKS, BLOCK, data)), "/cut")
+    vfs.mount(FILESYSTEM(RamFlash(BLOCKS, BLOCK, data)), "/cut")
     held = []
-    device, journal, count = opened("/cut", held)
-    state = []
-    for _ in range(count):
-        journal.fetch(ring, 0)
-        state.append((ring[3] << 8 | ring[4]) * 2 + (ring[0] & 0xF0 == 0x70))
-    device.close()
-    vfs.umount("/cut")
+    try:
+        device, journal, count = opened("/cut", held)
+        state = []
+        for _ in range(count):
+            journal.fetch(ring, 0)
+            state.append((ring[3] << 8 | ring[4]) * 2 + (ring[0] & 0xF0 == 0x70))
+        device.close()
+    finally:
+        vfs.umount("/cut")
     return state + [-packet_id for packet_id in held]
 
 
@@ -50,7 +58,7 @@ class Cutter:
         self.torn = bytearray(len(flash.data))
         self.states = [[]]
         self.required = 0
-        self.operations, self.step = int(sys.argv[1]), int(sys.argv[2])
+        self.operations, self.step = int(sys.argv[2]), int(sys.argv[3])
         self.cuts = self.wrong = 0
 
     def hook(self, at, after):
@@ -63,7 +71,10 @@ class Cutter:
         torn[:] = self.flash.data
         torn[at : at + n] = after[:n]
         self.flash.hook = None
-        state = recovered(torn)
+        try:
+            state = recovered(torn)
+        except (OSError, ValueError) as error:
+            state = error
         self.flash.hook = self.hook
         self.cuts += 1
         if state not in self.states[self.required :]:
@@ -73,9 +84,13 @@ class Cutter:
 
 def main():
     flash = RamFlash(BLOCKS, BLOCK)
-    vfs.VfsLfs2.mkfs(flash)
-    vfs.mount(vfs.VfsLfs2(flash), "/flash")
-    _, journal, _ = opened("/flash", [])
+    FILESYSTEM.mkfs(flash)
+    vfs.mount(FILESYSTEM(flash), "/flash")
+    try:
+        _, journal, _ = opened("/flash", [])
+    except (ValueError, OSError) as error:
+        print("refused:", error)
+        return
     cutter = Cutter(flash)
     flash.hook = cutter.hook
     mine = bytearray(200)
