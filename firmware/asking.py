@@ -71,7 +71,7 @@ class Asker:
             if self._clock.ticks_diff(now, self._sent_at) >= _ANSWER_MS:
                 raise OSError("no answer")
         except (OSError, ValueError, IndexError) as error:
-            self._fail(error.args[-1] if error.args else error)
+            self._fail(error)
         return None
 
     def _ask_address(self, dns):

@@ -15,14 +15,14 @@ FILE = "settings.json"
 # "choice" has what may be chosen in the place of the lowest.
 KEYS = {
     "client_id": (None, "name", 1, 23),
-    "server": (None, "text", 1, 255),
+    "server": (None, "server", 1, 255),
     "port": (0, "number", 0, 65535),
     "user": ("", "text", 0, 128),
     "password": ("", "text", 0, 128),
     "level": (3, "number", 3, 5),
-    "tls": ("", "name", 0, 64),
-    "tls_cert": ("", "name", 0, 64),
-    "tls_key": ("", "name", 0, 64),
+    "tls": ("", "file", 0, 64),
+    "tls_cert": ("", "file", 0, 64),
+    "tls_key": ("", "file", 0, 64),
     "wifi_ssid": ("", "text", 0, 32),
     "wifi_password": ("", "text", 0, 63),
     "prefix": ("sensors", "topic", 1, 64),
@@ -53,8 +53,10 @@ FILES = ("tls", "tls_cert", "tls_key")
 
 _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
+    "file": "the name of a file, %s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
+    "server": "a name or an address of %s to %s characters without a port: port is a key",
     "host": "%s to %s characters, behind : a port",
     "number": "a whole number from %s to %s",
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
@@ -128,7 +130,9 @@ def allowed(name):
 
 def shown(name, value):
     """`value` as it may be printed: secrets are not."""
-    return "(not shown)" if name in SECRETS else json.dumps(value)
+    if name not in SECRETS:
+        return json.dumps(value)
+    return "(not shown)" if isinstance(value, str) else "not in quotes"
 
 
 def is_allowed(name, value):
@@ -150,8 +154,10 @@ def is_allowed(name, value):
     if kind == "host":
         port = value.partition(":")[2] or "123"
         return port.isdigit() and 0 < int(port) < 65536
+    if kind == "server":  # an address of IPv6 has two colons or more
+        return value.count(":") != 1 and not any(one in value for one in " /[")
     # With a length of 0 allowed, empty stands for: not used.
-    return kind == "text" or not value or _is_topic(value, kind == "name")
+    return kind == "text" or not value or _is_topic(value, kind != "topic")
 
 
 def _is_key(value):

@@ -282,7 +282,7 @@ assert len(os.listdir("/flash/journal")) > 2
          {"table": [*firmware_images.TODAY, (b"big", 1, 6, 0x220000, 0x1D0000)]},
          "partitions reach to 0x3f0000, the journal needs"),
         ("ESP32_GENERIC", {"table": []}, "no partition table"),
-        ("ESP32_GENERIC_S3", {"damaged_at": 0x8008}, "checksum is wrong"),
+        ("ESP32_GENERIC_S3", {"damaged_at": 0x8008}, "checksum is wrong; download it again"),
     ],
 )  # fmt: skip
 def test_make_base_with_wrong_firmware_says_why(make_firmware, board, changes, expected):
@@ -308,6 +308,18 @@ def test_make_base_with_no_firmware_says_so(tmp_path, board, data):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(BoardError, match="not a"):
         make_base(load_profile(board), tmp_path / "file", {})
+
+
+def test_make_base_with_a_download_that_broke_off_says_what_to_do(make_firmware):
+    profile = load_profile("RPI_PICO_W")
+    firmware = make_firmware(profile)
+    data = bytearray(firmware.read_bytes())
+    for broken in (data[:-100], data[:600] + b"<html>" + data[606:-2] + b"xx"):
+        firmware.write_bytes(broken)
+        with pytest.raises(
+            BoardError, match=r"not a whole UF2 file.*; download \(or make\) it again"
+        ):
+            make_base(profile, firmware, {})
 
 
 def test_image_with_files_too_large_says_filesystem_full(make_firmware):

@@ -137,7 +137,8 @@ def test_rollout_whose_user_the_broker_does_not_know_says_so(roll_out, tmp_path)
     passwords = tmp_path / "passwords"
     passwords.touch()
     with Mosquitto(allow_anonymous=False, password_file=passwords) as broker:
-        assert "the broker refuses: Not authorized" in roll_out(f"{broker.host}:{broker.port}")
+        text = "the broker refuses: Not authorized; are --user and --password-file right?"
+        assert text in roll_out(f"{broker.host}:{broker.port}")
 
 
 def test_read_fleet_takes_a_batch_or_a_list(tmp_path):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import unicodedata
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import pytest
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS
-from host_tests.test_terminal import HOSTILE
+from host_tests.test_terminal import CLASSES
 from tools.boards.clock import publish_time
 from tools.boards.errors import BoardError
 from tools.boards.watch import connect, line_of
@@ -97,6 +98,11 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
 
 
 # Without surrogates, which UTF-8 cannot have.
+HOSTILE = {
+    one
+    for one in map(chr, range(sys.maxunicode + 1))
+    if one != " " and unicodedata.category(one) in CLASSES
+}
 SENT = "".join(sorted(HOSTILE)).encode(errors="ignore").decode()
 
 
@@ -224,6 +230,13 @@ def test_command_to_a_port_that_is_no_broker_s_is_one_line(
         sock.close()
     assert output.count("\n") == 1
     assert f"127.0.0.1:{listener.port}: {text}" in output
+
+
+def test_file_that_holds_no_certificate_is_told_and_not_the_server(run, tmp_path):
+    (tmp_path / "ca.md").write_text("# no certificate")
+    output = run("watch", "--server", "127.0.0.1:1", "--ca", tmp_path / "ca.md", status=1)
+    assert output.count("\n") == 1 and "127.0.0.1" not in output
+    assert f"{tmp_path / 'ca.md'}: no certificate or key in PEM" in output
 
 
 def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):

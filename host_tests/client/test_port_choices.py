@@ -67,7 +67,7 @@ def test_error_when_no_memory_for_its_text_then_has_its_number(monkeypatch):
             if name == "umqtt31.errors":
                 raise MemoryError
 
-    monkeypatch.delitem(sys.modules, "umqtt31.errors")
+    monkeypatch.delitem(sys.modules, "umqtt31.errors", raising=False)
     monkeypatch.setattr(sys, "meta_path", [NoMemory(), *sys.meta_path])
     error = MQTTError(NETWORK)
     assert (error.code, str(error)) == (NETWORK, "error 256")

@@ -148,6 +148,7 @@ RUN = {
     "docs/test_start.py": [
         "MICROPYPATH",
         "PYTHONPATH",
+        "export PATH",
         "mosquitto -c",
         "mosquitto_pub",
         "mosquitto_sub -i desk",

@@ -17,6 +17,7 @@ from host_tests.brokers import free_port
 from host_tests.docs import blocks
 from host_tests.docs.typed import Terminal
 from tools.project import ROOT
+from tools.setup.system import BIN
 
 PAGE = "docs/start/index.md"
 
@@ -41,7 +42,11 @@ def desk(tmp_path):
         while "=" in words[0]:
             name, _, value = words.pop(0).partition("=")
             environment[name] = str(ROOT / value)
-        argv = program + words[1:] if program else [shutil.which(words[0]), *words[1:]]
+        folders = on_page("sh", "export PATH").partition("=")[2].strip()
+        folders = folders.replace("$PWD", str(ROOT)).replace("$PATH", os.environ["PATH"])
+        environment["PATH"] = folders.replace(f":{BIN}", "")  # which is the page's to name
+        found = shutil.which(words[0], path=environment["PATH"])
+        argv = program + words[1:] if program else [found, *words[1:]]
         return running.enter_context(Terminal(argv, tmp_path, environment))
 
     (tmp_path / "broker.conf").write_text(own(on_page("conf"), "1883", f"{port} 127.0.0.1"))
@@ -58,6 +63,18 @@ def desk(tmp_path):
 def own(text, old, new):
     assert text.count(old) == 1
     return text.replace(old, new)
+
+
+def test_program_that_reaches_no_broker_says_why(desk, tmp_path):
+    program = desk("PYTHONPATH=lib python3 first.py", [sys.executable, "-u"])
+    seen = program.wait_for("queue full: poll() until there is room")
+    assert [line for line in seen if line.endswith("Connection refused")]
+    port = free_port()
+    why = "cannot reach the broker 127.0.0.1 port %d (check both): [Errno 111] Connection refused"
+    text, *_ = [b.text for b in blocks.of_kind("python") if b.page == "README.md"]
+    (tmp_path / "readme.py").write_text(own(text, '"127.0.0.1"', f'"127.0.0.1", {port}'))
+    program = desk("PYTHONPATH=lib python3 readme.py", [sys.executable, "-u"])
+    assert program.wait_for(why % port)
 
 
 def number(count):

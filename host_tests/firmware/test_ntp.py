@@ -92,6 +92,13 @@ def test_ntp_without_answer_asks_again_with_growing_pauses(clock, ntp):
     assert ntp.error == "no time from 127.0.0.1: no answer"
 
 
+def test_ntp_of_a_computer_that_refuses_says_so_in_the_system_s_words(server, ntp):
+    """MicroPython's errors hold a number alone, which str() explains."""
+    server.socket.close()
+    assert ntp.work() is heard(ntp) is None
+    assert ntp.error.startswith("no time from 127.0.0.1: [Errno ")
+
+
 @pytest.mark.parametrize("change", [{"origin": b"x" * 8}, {"mode": 3}])
 def test_ntp_overhears_what_is_no_answer_to_its_question(clock, server, ntp, change):
     assert ntp.work() is None

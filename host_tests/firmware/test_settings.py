@@ -23,11 +23,12 @@ def test_settings_with_only_what_is_required_get_every_default():
 
 
 WRONG = {
-    "client_id": ("", "x" * 24, "a/b", "a+", 7), "server": ("",), "port": (65536, "1883", True),
+    "client_id": ("", "x" * 24, "a/b", "a+", 7), "port": (65536, "1883", True),
     "prefix": ("a//b", "/a", "a/#"), "site": ("a/b",), "interval_ms": (9, 1.5, 86400001),
     "streams": ([], [0, 3], [True], 1, [1] * 9), "keepalive": (0,), "max_inflight": (0,),
     "max_mqueue_len": (0,), "buffer_size": (127,), "store": ("flash",), "power_save": ("on", True),
     "tls": (None, "certificates/ca.pem"), "level": (2, 6),
+    "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
 }  # fmt: skip
 
@@ -36,6 +37,16 @@ WRONG = {
 def test_settings_with_a_wrong_value_name_key_value_and_allowed(key, value):
     shown = json.dumps(value)
     assert problems(GOOD | {key: value}) == [f"{key} is {shown}; allowed: {allowed(key)}"]
+
+
+def test_settings_say_what_a_server_and_a_file_are():
+    assert "without a port: port is a key" in allowed("server")
+    assert "name of a file" in allowed("tls_key")
+
+
+@pytest.mark.parametrize("server", ["::1", "fe80::1%wlan0", "fd00::7:1", "127.0.0.1", "my_broker"])
+def test_settings_allow_names_and_addresses_of_servers(server):
+    assert problems(GOOD | {"server": server}) == []
 
 
 def test_settings_allow_the_intervals_that_a_command_may_set():
@@ -59,6 +70,11 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
     (text,) = problems(GOOD | {key: "s3cret" * 30})
     assert text.startswith(f"{key} is (not shown); allowed: ")
     assert "s3cret" not in text
+
+
+def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
+    (text,) = problems(GOOD | {"wifi_password": 12345678})
+    assert text == "wifi_password is not in quotes; allowed: 0 to 63 characters"
 
 
 @pytest.mark.parametrize(

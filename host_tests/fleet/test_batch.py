@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tests.fleet.captures import Capture, connected
+from host_tests.fleet.simulate.__main__ import main as simulate
 from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
@@ -62,7 +63,7 @@ _AUDIT = ["audit", "captures", "--out", "out"]
     ("arguments", "said"),
     [
         (["audit", "", "--out", "out"], "CAPTURES"),
-        (["audit", "--out", "out"], "CAPTURES"),
+        (["audit", "--out", "out"], "(with make: CAPTURES=…)"),
         (["audit", "captures"], "OUT="),
         ([*_AUDIT, "--ports", "²"], "no TCP port"),
         ([*_AUDIT, "--ports", "1883-1885"], "1883,1884"),
@@ -241,6 +242,38 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
     """`make audit` calls it OUT."""
     with pytest.raises(batch.BadInput, match="another one for OUT"):
         batch.audit(tmp_path, tmp_path / "captures" / "out")
+
+
+@pytest.mark.parametrize("name", ["captures/a.pcap", "packets/notes/x.txt", "devices"])
+def test_own_file_where_a_table_goes_is_wrong_use(name, tmp_path):
+    """All that is in the folder of a table is replaced."""
+    (tmp_path / "in").mkdir()
+    for path in (tmp_path / "in" / "a.pcap", tmp_path / name):
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.touch()
+    with pytest.raises(batch.BadInput, match="would delete .*/%s: name another" % name):
+        batch.audit(tmp_path / "in", tmp_path)
+    assert (tmp_path / name).exists()
+
+
+def test_files_that_programs_put_beside_a_table_are_no_own_ones(tmp_path):
+    """As Spark does that wrote a table again, and the Finder of macOS."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.pcap").touch()
+    day = tmp_path / "out" / "packets" / "site=north" / "day=2026-01-01"
+    day.mkdir(parents=True)
+    for name in ("part-0.zstd.parquet", ".part-0.zstd.parquet.crc", "_SUCCESS", ".DS_Store"):
+        (day / name).touch()
+    batch._check(tmp_path / "in", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "text", ["devices=abc", "devices='x'", "qos=one", "fault_rate=()", "levels=3"]
+)
+def test_simulation_with_a_value_that_means_nothing_says_so(text, tmp_path):
+    done = CliRunner().invoke(simulate, [str(tmp_path / "x.pcap"), text])
+    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
+    assert repr(text) in done.output and "such as" in done.output
 
 
 def test_metrics_have_one_line_for_each_number():

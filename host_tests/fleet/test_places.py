@@ -30,6 +30,17 @@ def test_audit_in_a_store_writes_the_tables_of_an_audit_on_disk(store, spark, tm
     for name in ("packets", "devices", "losses", "gaps"):
         one, other = tables.read(here, name), tables.read(there, name)
         assert sorted(map(repr, one.to_pylist())) == sorted(map(repr, other.to_pylist())), name
+    for out in (here, there):
+        batch._check(tmp_path / "in", out)  # which another audit may have
+
+
+def test_own_capture_in_a_store_where_a_table_goes_is_wrong_use(store, tmp_path):
+    address, client = store
+    (tmp_path / "a.pcap").touch()
+    client.put_object(Bucket="fleet", Key="own/captures/north/a.pcap", Body=b"x")
+    with pytest.raises(batch.BadInput, match="captures/north/a.pcap.*another folder for OUT"):
+        batch.audit(tmp_path, places.place(address("own")))
+    assert client.head_object(Bucket="fleet", Key="own/captures/north/a.pcap")
 
 
 def test_large_pcap_in_a_store_is_read_in_ranges(store):
@@ -57,6 +68,13 @@ def test_store_that_is_not_there_says_what_is_missing():
 )
 def test_place_is_within_a_folder_or_not(path, folder, wanted):
     assert places.is_within(places.place(path), places.place(folder)) is wanted
+
+
+def test_single_file_is_listed_as_it_is(tmp_path):
+    (tmp_path / "a.pcap").write_bytes(b"x")
+    assert [one[:3] for one in places.files(tmp_path / "a.pcap")] == [
+        (tmp_path / "a.pcap", "a.pcap", 1)
+    ]
 
 
 def test_store_holds_no_lock(store):

@@ -43,7 +43,9 @@ def read_table(data, where):
         entry = data[at : at + _ENTRY.size]
         if entry[:16] == _MD5_MAGIC:
             if entry[16:] != hashlib.md5(data[:at]).digest():
-                raise BoardError(f"{where}: the partition table's checksum is wrong")
+                raise BoardError(
+                    f"{where}: the partition table's checksum is wrong; download it again"
+                )
             break
         if entry[:2] != _MAGIC:
             break

@@ -32,6 +32,8 @@ _INFO_START = 0x7188EBF2
 _INFO_END = 0xE71AA390
 _INFO_WITHIN = 2048
 _BLOCK_DEVICE = 7
+_BROKEN = "not a whole UF2 file"
+_AGAIN = "download (or make) it again"
 
 
 @dataclass
@@ -63,13 +65,13 @@ def family_name(family):
 def read_uf2(data, where):
     """Parse a UF2 file; BoardError beginning with `where` when it is none."""
     if not data or len(data) % BLOCK_BYTES:
-        raise BoardError(f"{where}: not a UF2 file: {len(data)} bytes are no whole blocks")
+        raise BoardError(f"{where}: {_BROKEN}, of {len(data)} bytes; {_AGAIN}")
     pages, families, prelude = {}, set(), b""
     for start in range(0, len(data), BLOCK_BYTES):
         header = _HEADER.unpack_from(data, start)
         (end,) = _TAIL.unpack_from(data, start + BLOCK_BYTES - _TAIL.size)
         if header[:2] != _MAGIC_START or end != _MAGIC_END:
-            raise BoardError(f"{where}: not a UF2 file: block {start // BLOCK_BYTES} is damaged")
+            raise BoardError(f"{where}: {_BROKEN}: block {start // BLOCK_BYTES}; {_AGAIN}")
         _, _, flags, address, size, _, _, family = header
         if family == _ABSOLUTE or not flags & _HAS_FAMILY:
             prelude += data[start : start + BLOCK_BYTES]

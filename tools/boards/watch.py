@@ -94,6 +94,10 @@ def connect(server, user=None, password=None, ca=None, cert=None, key=None, clea
     try:
         if ca:
             client.tls_set(ca, cert, key)
+    except (OSError, ValueError) as error:
+        names = ", ".join(filter(None, (ca, cert, key)))
+        raise BoardError(f"{names}: no certificate or key in PEM: {error}") from None
+    try:
         client.connect(host, port or (8883 if ca else 1883), _KEEPALIVE_S)
     except (OSError, ValueError) as error:
         raise BoardError(f"{server}: {getattr(error, 'strerror', None) or error}") from None
@@ -129,7 +133,8 @@ def _await_answer(client, server):
     while not client.is_connected():
         is_open = client.loop(timeout=0.2) == paho.MQTT_ERR_SUCCESS
         if refusals:
-            raise BoardError(f"the broker refuses: {refusals[0]}")
+            hint = "" if "uthor" not in refusals[0] else "; are --user and --password-file right?"
+            raise BoardError(f"the broker refuses: {refusals[0]}{hint}")
         if not is_open or time.monotonic() >= limit:
             why = f"no answer in {_ANSWER_S} s" if is_open else "it closes the connection"
             raise BoardError(f"{server}: {why}; is that an MQTT broker's port, and is --ca right?")

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import outcome, places, tables
+from . import outcome, places, schemas, tables
 from .capture import files, link
 from .capture.frames import Tally
 from .places import Remote
@@ -27,6 +27,8 @@ from .report import collect, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _LOCK = ".held"  # Spark, pandas and pyarrow pass over names with a dot
+# In the folders of tables, which are replaced: ours, and what other programs put beside them.
+_REPLACED = (".parquet", ".crc", "_SUCCESS", ".DS_Store")
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
 _LOOKED_AT, _OTHER = 4, "mqtt_on_port_"
@@ -209,6 +211,10 @@ def _check(folder, out):
         raise BadInput("%s does not exist: name a folder with captures" % folder)
     if places.is_within(out, folder):
         raise BadInput("%s is in the folder with the captures: name another one for OUT" % out)
+    for table in schemas.TABLES:
+        for path, name, *_ in places.files(out / table):
+            if not name.endswith(_REPLACED):
+                raise BadInput("the audit would delete %s: name another folder for OUT" % path)
     if not any(files.checked(source).problem is None for source in files.listed(folder)):
         text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder"
         raise BadInput(text % folder)

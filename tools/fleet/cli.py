@@ -55,13 +55,18 @@ def _option(name, told, **more):
 _PORTS = _option("--ports", "TCP ports of MQTT.", default="1883", type=_ports, metavar="TEXT")
 
 
+class _Captures(click.Argument):
+    def get_error_hint(self, ctx):
+        return super().get_error_hint(ctx) + " (with make: CAPTURES=…)"
+
+
 @click.group()
 def cli():
     """Audit captures of a fleet: which promise was kept, for which device, when."""
 
 
 @cli.command()
-@click.argument("captures", type=_text)
+@click.argument("captures", cls=_Captures, type=_text)
 @_option("--out", "Folder for tables and report.", type=click.Path(file_okay=False))
 @_PORTS
 @_option("--whole-files", "Every file holds whole connections (faster).", is_flag=True)

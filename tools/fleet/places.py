@@ -84,6 +84,7 @@ def _remote(root):
 def _local(root):
     if root.is_file():
         yield root, root.name, root.stat().st_size, root.stat().st_mtime
+        return
     for parent, below, names in os.walk(root, onerror=_unless_deleted, followlinks=True):
         # A link to a folder that it lies in would never end.
         below[:] = [one for one in below if not is_within(Path(parent), Path(parent, one))]

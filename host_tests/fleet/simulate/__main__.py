@@ -35,7 +35,15 @@ def _setting(text):
         if not set(kinds) <= set(KINDS):
             raise click.BadParameter("%r: kinds are %s" % (text, ", ".join(KINDS)))
         return name, kinds
-    return name, ast.literal_eval(value)
+    default = getattr(Plan, name)
+    try:
+        found = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        found = None
+    wanted = {float: (int, float), type(None): int}.get(type(default), type(default))
+    if not isinstance(found, wanted):
+        raise click.BadParameter("%r: write a value such as %r" % (text, default or 0))
+    return name, found
 
 
 if __name__ == "__main__":
