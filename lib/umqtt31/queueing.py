@@ -354,11 +354,9 @@ def _has_topic(client, at, topic):
     n = ring[at - 2] << 8 | ring[at - 1]
     if n != len(topic):
         return False
-    for byte in topic:  # find() takes no memoryview
-        if ring[at] != byte:
-            return False
-        at += 1
-    return True
+    while n and ring[at + n - 1] == topic[n - 1]:  # find() takes no memoryview
+        n -= 1
+    return not n
 
 
 def _is_old(client, at, topic):
