@@ -66,17 +66,22 @@ class _Messages:
         # What a body has left is for this loop, one of this object's, too.
         self._last = None
         for one in self._client._taken:
-            if one._turn == _LOOP and one._pattern == self._pattern:
+            if one._turn == _LOOP and one._loop._pattern == self._pattern:
                 one.pass_to(_NOBODY if one.qos else _BROKER)
         return self
 
     def __anext__(self):
-        if self._last:
-            self._last.done()
+        client = self._client
+        last = self._last
+        if last:
             self._last = None
+            if last._loop is self:  # else another loop took it, and it may be another message
+                last.pass_to(_BROKER)
+                if not last._link:  # acknowledged already
+                    client._free.append(last)
             # Acknowledged before the next body begins.  What reads is another task, so that
             # a flood keeps no task waiting.
-            self._client._turn(False)
+            client._turn(False)
         return self
 
     def __iter__(self):
@@ -89,7 +94,7 @@ class _Messages:
         client = self._client
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
-                one.pass_to(_LOOP, self._pattern)
+                one.pass_to(_LOOP, self)
                 self._last = one
                 one._stop.__traceback__ = None
                 raise one._stop
@@ -133,10 +138,10 @@ def extend(base):
                 setattr(self, name, getattr(other, name))
             other.copy(0, other._payload + other.payload_len, self._buf)
 
-        def pass_to(self, turn, pattern=None):
-            # `pattern`: of the loop that has it.
+        def pass_to(self, turn, loop=None):
+            # `loop`: whose body has it, until that ends.
             self._turn = turn
-            self._pattern = pattern
+            self._loop = loop
 
         def came_on(self, link):
             self._link = link
@@ -405,7 +410,8 @@ def extend(base):
                     else:
                         owe(self, one.qos + 3 << 4, packet_id)
                 one.came_on(0)
-                self._free.append(one)
+                if not one._loop:
+                    self._free.append(one)
                 del taken[0]
 
         # --- publishing ------------------------------------------------------------------

@@ -135,6 +135,47 @@ def test_loops_that_wait_for_the_same_messages_share_them():
     assert d.until(lambda: workers[0].is_done and workers[1].is_done)
 
 
+def test_body_whose_message_another_loop_took_acknowledges_nothing_more():
+    """Its object has the message by then that a body of the other loop has."""
+    d = AioDialogue(True, True)
+    first = d.client.messages()
+    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+    d.run(first.__anext__())
+    other = d.client.messages()
+    d.run(other.__anext__())
+    waiting = d.begin(other.__anext__())
+    assert d.until(lambda: d.stream.sent)
+    d.stream.feed(wire.publish(b"t", b"b", 1, 8))
+    assert d.until(lambda: waiting.is_done)
+    d.begin(first.__anext__())
+    d.work()
+    d.c2b(wire.puback(7))
+    d.run(d.client.disconnect())
+
+
+def test_messages_that_bodies_are_done_with_are_used_again():
+    """Also those that are acknowledged before their bodies end."""
+    d = AioDialogue(True, True)
+    seen = []
+
+    async def read():
+        async for message in d.client.messages():
+            seen.append(message)
+            if len(seen) > 2:
+                message.done()
+                while d.stream.sent:  # it is acknowledged, too
+                    await asyncio.sleep(0)
+
+    reading = d.begin(read())
+    for k in range(1, 7):
+        d.stream.feed(wire.publish(b"t", b"a", 1, k))
+        assert d.until(lambda: len(seen) == k and d.stream.sent)
+        d.c2b(wire.puback(k))
+    d.run(d.client.disconnect())
+    assert d.until(lambda: reading.is_done)
+    assert len({id(one) for one in seen}) == 1
+
+
 def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
     d = AioDialogue(True, True, connect_timeout=10)
     d.stream.is_blocked = True
