@@ -92,14 +92,14 @@ class _Messages:
     def __next__(self, _=None):
         self.close()
         client = self._client
+        if client._is_over:
+            raise StopAsyncIteration
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
                 one.pass_to(_LOOP, self)
                 self._last = one
                 one._stop.__traceback__ = None
                 raise one._stop
-        if client._is_over:
-            raise StopAsyncIteration
         self._waits = client._moved.wait()
         return self._waits.send(None)
 
@@ -266,8 +266,7 @@ def extend(base):
             # All that is due, without waiting -> packets handled.
             handled = 0
             try:
-                if self.is_connected:
-                    self._settle()
+                self._settle()
                 self._look()
                 if not reads:
                     push(self)
@@ -316,8 +315,8 @@ def extend(base):
                 self._keeper.cancel()
                 self._keeper = None
             try:
+                self._settle()
                 if self.is_connected:
-                    self._settle()
                     self.is_connected = False  # no message goes out any more
                     if self.level > 4:
                         self._farewell(0)
@@ -383,12 +382,13 @@ def extend(base):
             self._look()
 
         def _settle(self):
-            # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
+            # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.  Without a
+            # connection it is recorded, but not where CONNECT may begin another session.
             taken = self._taken
             while taken and taken[0]._turn == _BROKER and self._acks_n < _MOST_ACKS:
                 one = taken[0]
                 packet_id = one.packet_id
-                is_here = one._link == self._link
+                is_here = self.is_connected and one._link == self._link
                 if packet_id:
                     if one.qos == 2 and not one._reason:
                         # What this connection does not take for want of room gets no PUBREL on
@@ -396,6 +396,7 @@ def extend(base):
                         if (
                             self._held_n >= self._places
                             or self._is_starved and not is_here
+                            or self._is_clean and not self.is_connected
                             or set_of(self, packet_id) < 0 and self._held_end == len(self._held)
                         ):  # fmt: skip
                             return
