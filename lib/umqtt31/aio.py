@@ -384,6 +384,7 @@ def extend(base):
         def _settle(self):
             # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.  Without a
             # connection it is recorded, but not where CONNECT may begin another session.
+            # -> does one wait for a place or a connection?
             taken = self._taken
             while taken and taken[0]._turn == _BROKER and self._acks_n < _MOST_ACKS:
                 one = taken[0]
@@ -399,7 +400,7 @@ def extend(base):
                             or self._is_clean and not self.is_connected
                             or set_of(self, packet_id) < 0 and self._held_end == len(self._held)
                         ):  # fmt: skip
-                            return
+                            return True
                         # If its connection is gone, what this one repeats is a repetition.
                         if self._store:
                             self._store.note(_PUBLISH, packet_id)
@@ -438,7 +439,7 @@ def extend(base):
             # To be awaited at once.
             if self._is_over:
                 raise MQTTError(_CLOSED)
-            if self._left:
+            if self._left or self._acks_n:
                 self._turn()
                 return sleep_ms(_GLANCE_MS)
             return self._moved.wait()
@@ -451,8 +452,9 @@ def extend(base):
             return self._is_present
 
         async def flush(self):
-            """Wait until nothing is in flight or queued: it is safe to switch off."""
-            while self.inflight or self.queued or self._left:
+            """Wait until nothing is in flight or queued, nor an acknowledgement owed: it is safe to
+            switch off."""
+            while self._settle() or self.inflight or self.queued or self._left or self._acks_n:
                 await self._next_turn()
             if self._store:
                 self._store.sync()

@@ -195,6 +195,27 @@ def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
     assert len(steps) > 1 and max(b - a for a, b in zip(steps, steps[1:])) < 1000
 
 
+def test_flush_behind_a_body_waits_for_its_acknowledgement():
+    d = AioDialogue(True, True)
+
+    async def read():
+        async for message in d.client.messages():
+            message.done()
+            d.stream.is_blocked = True
+            break
+        await d.client.flush()
+
+    reading = d.begin(read())
+    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+    assert d.until(lambda: d.stream.is_blocked)
+    d.work()
+    assert not reading.is_done
+    d.stream.is_blocked = False
+    assert d.until(lambda: reading.is_done)
+    d.c2b(wire.puback(7))
+    d.run(d.client.disconnect())
+
+
 def test_c2b_qos0_is_sent_once_when_the_stream_raises_behind_it():
     d = AioDialogue(True, True, streams=2, present=False)
     first = d.stream
