@@ -89,7 +89,7 @@ class _Messages:
 
     __await__ = __iter__
 
-    def __next__(self, _=None):
+    def __next__(self):
         self.close()
         client = self._client
         if client._is_over:
@@ -102,8 +102,6 @@ class _Messages:
                 raise one._stop
         self._waits = client._moved.wait()
         return self._waits.send(None)
-
-    send = __next__  # so that wait_for() and create_task() take it, too
 
     def throw(self, *error):
         self.close()

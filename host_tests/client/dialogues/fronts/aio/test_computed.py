@@ -5,6 +5,7 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import wire
 from host_tests.client.aio_player import AioDialogue
+from host_tests.client.dialogue import refuses
 from host_tests.standin.stream import ScriptedStream
 
 CALLS = {
@@ -174,6 +175,13 @@ def test_messages_that_bodies_are_done_with_are_used_again():
     d.run(d.client.disconnect())
     assert d.until(lambda: reading.is_done)
     assert len({id(one) for one in seen}) == 1
+
+
+def test_step_of_a_loop_cannot_be_a_task():
+    """A message that comes as the task is cancelled would be lost."""
+    d = AioDialogue(True, True)
+    refuses(TypeError, "coroutine", d.loop.create_task, d.client.messages().__anext__())
+    d.run(d.client.disconnect())
 
 
 def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
