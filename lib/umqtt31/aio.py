@@ -204,9 +204,9 @@ def extend(base):
             if stream and not callable(stream):
                 raise TypeError("stream must be a function that opens it")
             self._make_connect(clean_session)
-            self._call = call = object()
+            call = object()
             try:
-                await self._leave()
+                await self._leave(call)
                 if self._call is call:
                     self._is_over = False
                     self._opener = stream or self._opener
@@ -225,7 +225,7 @@ def extend(base):
                 self._keeper = asyncio.create_task(self._tend())
             finally:
                 if self._call is call and not self._keeper:
-                    self._finish()
+                    await self._leave()
             return self._is_present
 
         def _on_connack(self, value):
@@ -305,10 +305,11 @@ def extend(base):
         async def disconnect(self):
             """Say goodbye and close, as soon as what was begun is written.  Loops over
             `messages()` end, who waits for something gets MQTTError (CLOSED)."""
-            self._call = None
             await self._leave()
 
-        async def _leave(self):
+        async def _leave(self, call=None):
+            # `call`: the connect() for which it is.
+            self._call = call
             if self._keeper:
                 self._keeper.cancel()
                 self._keeper = None
@@ -324,14 +325,12 @@ def extend(base):
                         await sleep_ms(_TICK_MS)
                         push(self)
             finally:
-                self._finish()
-
-        def _finish(self):
-            self.is_connected = False
-            self._is_over = True
-            self._stir()
-            self._moved = asyncio.Event()  # the next connect() may be in another loop
-            super().disconnect()
+                if self._call is call:  # else another one closed it, and went on
+                    self.is_connected = False
+                    self._is_over = True
+                    self._stir()
+                    self._moved = asyncio.Event()  # the next connect() may be in another loop
+                    super().disconnect()
 
         # --- messages --------------------------------------------------------------------
 
