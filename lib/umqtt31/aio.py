@@ -64,8 +64,10 @@ class _Messages:
 
     def __aiter__(self):
         # What a body has left is for this loop, one of this object's, too.
+        client = self._client
         self._last = None
-        for one in self._client._taken:
+        self._moved = client._moved
+        for one in client._taken:
             if one._turn == _LOOP and one._loop._pattern == self._pattern:
                 one.pass_to(_NOBODY if one.qos else _BROKER)
         return self
@@ -92,7 +94,7 @@ class _Messages:
     def __next__(self):
         self.close()
         client = self._client
-        if client._is_over:
+        if client._call is None or self._moved is not client._moved:
             raise StopAsyncIteration
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
@@ -169,8 +171,9 @@ def extend(base):
         """
 
         _keeper = None  # the task that keeps the client connected, once it is
-        _call = None  # the last one of connect(), until disconnect()
-        _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
+        # The last one of connect(); None: nobody waits for a connection, it was disconnected, or
+        # connect() failed.
+        _call = 0
         _is_up = False
 
         def __init__(self, *args, **options):
@@ -178,7 +181,7 @@ def extend(base):
             self._taken = []  # messages, in the order of arrival, that are not acknowledged
             self._free = []
             self._link = 0  # counts connections
-            self._moved = asyncio.Event()
+            self._moved = asyncio.Event()  # until disconnect(); then there is another one
             self.up = asyncio.Event()
             self.down = asyncio.Event()
             self.on_message = self._take_in
@@ -208,7 +211,6 @@ def extend(base):
             try:
                 await self._leave(call)
                 if self._call is call:
-                    self._is_over = False
                     self._opener = stream or self._opener
                     if clean_session:
                         self._start_over()
@@ -327,9 +329,9 @@ def extend(base):
             finally:
                 if self._call is call:  # else another one closed it, and went on
                     self.is_connected = False
-                    self._is_over = True
                     self._stir()
-                    self._moved = asyncio.Event()  # the next connect() may be in another loop
+                    if not call:
+                        self._moved = asyncio.Event()
                     super().disconnect()
 
         # --- messages --------------------------------------------------------------------
@@ -432,14 +434,17 @@ def extend(base):
                         raise
                 await self._next_turn()
 
-        def _next_turn(self):
-            # To be awaited at once.
-            if self._is_over:
-                raise MQTTError(_CLOSED)
-            if self._left or self._acks_n:
+        async def _next_turn(self):
+            moved = self._moved
+            if self._call is None:
+                pass
+            elif self._left or self._acks_n:
                 self._turn()
-                return sleep_ms(_GLANCE_MS)
-            return self._moved.wait()
+                await sleep_ms(_GLANCE_MS)
+            else:
+                await moved.wait()
+            if self._call is None or self._moved is not moved:
+                raise MQTTError(_CLOSED)
 
         async def reconnected(self):
             """Wait for the next connection after this one -> session present."""
