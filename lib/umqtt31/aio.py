@@ -133,7 +133,6 @@ def extend(base):
         def take(self, other):
             # What `other` is now.
             self.pass_to(_NOBODY)
-            self._reason = 0  # for which the program refused it
             for name in fields:
                 setattr(self, name, getattr(other, name))
             other.copy(0, other._payload + other.payload_len, self._buf)
@@ -142,6 +141,8 @@ def extend(base):
             # `loop`: whose body has it, until that ends.
             self._turn = turn
             self._loop = loop
+            if turn == _LOOP:
+                self._reason = 0  # for which the body refused it
 
         def came_on(self, link):
             self._link = link
