@@ -172,9 +172,7 @@ def extend(base):
         """
 
         _keeper = None  # the task that keeps the client connected, once it is
-        # The last one of connect(); None: nobody waits for a connection, it was disconnected, or
-        # connect() failed.
-        _call = 0
+        _call = 0  # the last one of connect(); None: disconnected, or connect() failed
         _is_up = False
 
         def __init__(self, *args, **options):
@@ -206,7 +204,7 @@ def extend(base):
             task calls this or `disconnect()`; `last_error` says why it is not connected yet.
             """
             if stream and not callable(stream):
-                raise TypeError("stream must be a function that opens it")
+                raise TypeError("stream must be a function")
             self._make_connect(clean_session)
             call = object()
             try:
@@ -278,9 +276,8 @@ def extend(base):
             except Exception as error:
                 # A new connection heals most; what it does not comes again, and is told again.
                 # A message too large for the buffer was acknowledged, and others come after it.
-                if getattr(error, "code", 0) == _TOO_LARGE:
-                    handled = 1
-                else:
+                handled = getattr(error, "code", 0) == _TOO_LARGE
+                if not handled:
                     close(self)
                 self.last_error = error
             self._stir()
@@ -437,12 +434,10 @@ def extend(base):
 
         async def _next_turn(self):
             moved = self._moved
-            if self._call is None:
-                pass
-            elif self._left or self._acks_n:
+            if self._left or self._acks_n:
                 self._turn()
                 await sleep_ms(_GLANCE_MS)
-            else:
+            elif self._call is not None:
                 await moved.wait()
             if self._call is None or self._moved is not moved:
                 raise MQTTError(_CLOSED)
@@ -455,8 +450,7 @@ def extend(base):
             return self._is_present
 
         async def flush(self):
-            """Wait until nothing is in flight or queued, nor an acknowledgement owed: it is safe to
-            switch off."""
+            """Wait until nothing is in flight, queued or owed: it is safe to switch off."""
             while self._settle() or self.inflight or self.queued or self._left or self._acks_n:
                 await self._next_turn()
             if self._store:

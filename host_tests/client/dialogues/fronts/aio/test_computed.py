@@ -170,7 +170,7 @@ def test_messages_that_bodies_are_done_with_are_used_again():
     reading = d.begin(read())
     for k in range(1, 7):
         d.stream.feed(wire.publish(b"t", b"a", 1, k))
-        assert d.until(lambda: len(seen) == k and d.stream.sent)
+        assert d.until(lambda k=k: len(seen) == k and d.stream.sent)
         d.c2b(wire.puback(k))
     d.run(d.client.disconnect())
     assert d.until(lambda: reading.is_done)
