@@ -6,6 +6,7 @@ import umqtt31.aio as aio
 from host_tests.client import wire
 from host_tests.client.aio_player import AioDialogue
 from host_tests.client.dialogue import refuses
+from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
 
 CALLS = {
@@ -164,7 +165,7 @@ def test_messages_that_bodies_are_done_with_are_used_again():
             seen.append(message)
             if len(seen) > 2:
                 message.done()
-                while d.stream.sent:  # it is acknowledged, too
+                while not d.stream.sent:
                     await asyncio.sleep(0)
 
     reading = d.begin(read())
@@ -222,6 +223,26 @@ def test_flush_behind_a_body_waits_for_its_acknowledgement():
     assert d.until(lambda: reading.is_done)
     d.c2b(wire.puback(7))
     d.run(d.client.disconnect())
+
+
+def test_disconnect_behind_a_body_records_it_without_a_connection():
+    store = KeepingStore()
+    d = AioDialogue(False, True, store=store)
+
+    async def read():
+        async for message in d.client.messages():
+            while d.client.is_connected:
+                await asyncio.sleep(0)
+            message.done()
+            break
+        await d.client.disconnect()
+
+    reading = d.begin(read())
+    d.stream.feed(wire.publish(b"t", b"a", 2, 7))
+    d.work()
+    d.stream.feed(b"")
+    assert d.until(lambda: reading.is_done)
+    assert store.held == [7]
 
 
 def test_c2b_qos0_is_sent_once_when_the_stream_raises_behind_it():
