@@ -158,14 +158,14 @@ def test_body_whose_message_another_loop_took_acknowledges_nothing_more():
 def test_messages_that_bodies_are_done_with_are_used_again():
     """Also those that are acknowledged before their bodies end."""
     d = AioDialogue(True, True)
-    seen = []
+    seen, acknowledged = [], []
 
     async def read():
         async for message in d.client.messages():
             seen.append(message)
             if len(seen) > 2:
                 message.done()
-                while not d.stream.sent:
+                while len(acknowledged) < len(seen):
                     await asyncio.sleep(0)
 
     reading = d.begin(read())
@@ -173,6 +173,7 @@ def test_messages_that_bodies_are_done_with_are_used_again():
         d.stream.feed(wire.publish(b"t", b"a", 1, k))
         assert d.until(lambda k=k: len(seen) == k and d.stream.sent)
         d.c2b(wire.puback(k))
+        acknowledged.append(k)
     d.run(d.client.disconnect())
     assert d.until(lambda: reading.is_done)
     assert len({id(one) for one in seen}) == 1
