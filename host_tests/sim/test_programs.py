@@ -82,7 +82,7 @@ WRONG = (
      "    if self._is_deferred:\n        self._is_due = True",
      "    if True:\n        self._is_due = True"),
     ("reboots", "plain", "answers what no connection awaits", "MQTT-4.6.0-2 MQTT-4.6.0-3",
-     aio, "extend", "if not is_here:", "if False:"),
+     aio, "extend", "self.is_connected and one._link == self._link", "self.is_connected"),
     ("reboots", "plain", "any level taken", "termination",
      opening, "_refuse", "raise", "if 'level' not in text:\n        raise"),
     ("blocking", "plain", "returns before its answer", "publish",

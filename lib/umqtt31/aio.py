@@ -64,19 +64,26 @@ class _Messages:
 
     def __aiter__(self):
         # What a body has left is for this loop, one of this object's, too.
+        client = self._client
         self._last = None
-        for one in self._client._taken:
-            if one._turn == _LOOP and one._pattern == self._pattern:
+        self._moved = client._moved
+        for one in client._taken:
+            if one._turn == _LOOP and one._loop._pattern == self._pattern:
                 one.pass_to(_NOBODY if one.qos else _BROKER)
         return self
 
     def __anext__(self):
-        if self._last:
-            self._last.done()
+        client = self._client
+        last = self._last
+        if last:
             self._last = None
+            if last._loop is self:  # else another loop took it, and it may be another message
+                last.pass_to(_BROKER)
+                if not last._link:  # acknowledged already
+                    client._free.append(last)
             # Acknowledged before the next body begins.  What reads is another task, so that
             # a flood keeps no task waiting.
-            self._client._turn(False)
+            client._turn(False)
         return self
 
     def __iter__(self):
@@ -84,21 +91,19 @@ class _Messages:
 
     __await__ = __iter__
 
-    def __next__(self, _=None):
+    def __next__(self):
         self.close()
         client = self._client
+        if client._call is None or self._moved is not client._moved:
+            raise StopAsyncIteration
         for one in client._taken:
             if not one._turn and (self._pattern is None or one.matches(self._pattern)):
-                one.pass_to(_LOOP, self._pattern)
+                one.pass_to(_LOOP, self)
                 self._last = one
                 one._stop.__traceback__ = None
                 raise one._stop
-        if client._is_over:
-            raise StopAsyncIteration
         self._waits = client._moved.wait()
         return self._waits.send(None)
-
-    send = __next__  # so that wait_for() and create_task() take it, too
 
     def throw(self, *error):
         self.close()
@@ -128,15 +133,16 @@ def extend(base):
         def take(self, other):
             # What `other` is now.
             self.pass_to(_NOBODY)
-            self._reason = 0  # for which the program refused it
             for name in fields:
                 setattr(self, name, getattr(other, name))
             other.copy(0, other._payload + other.payload_len, self._buf)
 
-        def pass_to(self, turn, pattern=None):
-            # `pattern`: of the loop that has it.
+        def pass_to(self, turn, loop=None):
+            # `loop`: whose body has it, until that ends.
             self._turn = turn
-            self._pattern = pattern
+            self._loop = loop
+            if turn == _LOOP:
+                self._reason = 0  # for which the body refused it
 
         def came_on(self, link):
             self._link = link
@@ -166,8 +172,7 @@ def extend(base):
         """
 
         _keeper = None  # the task that keeps the client connected, once it is
-        _call = None  # the last one of connect(), until disconnect()
-        _is_over = False  # nobody waits for a connection: disconnected, or connect() failed
+        _call = 0  # the last one of connect(); None: disconnected, or connect() failed
         _is_up = False
 
         def __init__(self, *args, **options):
@@ -175,7 +180,7 @@ def extend(base):
             self._taken = []  # messages, in the order of arrival, that are not acknowledged
             self._free = []
             self._link = 0  # counts connections
-            self._moved = asyncio.Event()
+            self._moved = asyncio.Event()  # until disconnect(); then there is another one
             self.up = asyncio.Event()
             self.down = asyncio.Event()
             self.on_message = self._take_in
@@ -199,13 +204,12 @@ def extend(base):
             task calls this or `disconnect()`; `last_error` says why it is not connected yet.
             """
             if stream and not callable(stream):
-                raise TypeError("stream must be a function that opens it")
+                raise TypeError("stream must be a function")
             self._make_connect(clean_session)
-            self._call = call = object()
+            call = object()
             try:
-                await self._leave()
+                await self._leave(call)
                 if self._call is call:
-                    self._is_over = False
                     self._opener = stream or self._opener
                     if clean_session:
                         self._start_over()
@@ -222,7 +226,7 @@ def extend(base):
                 self._keeper = asyncio.create_task(self._tend())
             finally:
                 if self._call is call and not self._keeper:
-                    self._finish()
+                    await self._leave()
             return self._is_present
 
         def _on_connack(self, value):
@@ -261,8 +265,7 @@ def extend(base):
             # All that is due, without waiting -> packets handled.
             handled = 0
             try:
-                if self.is_connected:
-                    self._settle()
+                self._settle()
                 self._look()
                 if not reads:
                     push(self)
@@ -273,9 +276,8 @@ def extend(base):
             except Exception as error:
                 # A new connection heals most; what it does not comes again, and is told again.
                 # A message too large for the buffer was acknowledged, and others come after it.
-                if getattr(error, "code", 0) == _TOO_LARGE:
-                    handled = 1
-                else:
+                handled = getattr(error, "code", 0) == _TOO_LARGE
+                if not handled:
                     close(self)
                 self.last_error = error
             self._stir()
@@ -303,16 +305,17 @@ def extend(base):
         async def disconnect(self):
             """Say goodbye and close, as soon as what was begun is written.  Loops over
             `messages()` end, who waits for something gets MQTTError (CLOSED)."""
-            self._call = None
             await self._leave()
 
-        async def _leave(self):
+        async def _leave(self, call=None):
+            # `call`: the connect() for which it is.
+            self._call = call
             if self._keeper:
                 self._keeper.cancel()
                 self._keeper = None
             try:
+                self._settle()
                 if self.is_connected:
-                    self._settle()
                     self.is_connected = False  # no message goes out any more
                     if self.level > 4:
                         self._farewell(0)
@@ -322,14 +325,12 @@ def extend(base):
                         await sleep_ms(_TICK_MS)
                         push(self)
             finally:
-                self._finish()
-
-        def _finish(self):
-            self.is_connected = False
-            self._is_over = True
-            self._stir()
-            self._moved = asyncio.Event()  # the next connect() may be in another loop
-            super().disconnect()
+                if self._call is call:  # else another one closed it, and went on
+                    self.is_connected = False
+                    self._stir()
+                    if not call:
+                        self._moved = asyncio.Event()
+                    super().disconnect()
 
         # --- messages --------------------------------------------------------------------
 
@@ -378,12 +379,14 @@ def extend(base):
             self._look()
 
         def _settle(self):
-            # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.
+            # MQTT-4.6.0-2, -3: acknowledge what is done, in the order of arrival.  Without a
+            # connection it is recorded, but not where CONNECT may begin another session.
+            # -> does one wait for a place or a connection?
             taken = self._taken
             while taken and taken[0]._turn == _BROKER and self._acks_n < _MOST_ACKS:
                 one = taken[0]
                 packet_id = one.packet_id
-                is_here = one._link == self._link
+                is_here = self.is_connected and one._link == self._link
                 if packet_id:
                     if one.qos == 2 and not one._reason:
                         # What this connection does not take for want of room gets no PUBREL on
@@ -391,9 +394,10 @@ def extend(base):
                         if (
                             self._held_n >= self._places
                             or self._is_starved and not is_here
+                            or self._is_clean and not self.is_connected
                             or set_of(self, packet_id) < 0 and self._held_end == len(self._held)
                         ):  # fmt: skip
-                            return
+                            return True
                         # If its connection is gone, what this one repeats is a repetition.
                         if self._store:
                             self._store.note(_PUBLISH, packet_id)
@@ -405,7 +409,8 @@ def extend(base):
                     else:
                         owe(self, one.qos + 3 << 4, packet_id)
                 one.came_on(0)
-                self._free.append(one)
+                if not one._loop:
+                    self._free.append(one)
                 del taken[0]
 
         # --- publishing ------------------------------------------------------------------
@@ -427,14 +432,15 @@ def extend(base):
                         raise
                 await self._next_turn()
 
-        def _next_turn(self):
-            # To be awaited at once.
-            if self._is_over:
-                raise MQTTError(_CLOSED)
-            if self._left:
+        async def _next_turn(self):
+            moved = self._moved
+            if self._left or self._acks_n:
                 self._turn()
-                return sleep_ms(_GLANCE_MS)
-            return self._moved.wait()
+                await sleep_ms(_GLANCE_MS)
+            elif self._call is not None:
+                await moved.wait()
+            if self._call is None or self._moved is not moved:
+                raise MQTTError(_CLOSED)
 
         async def reconnected(self):
             """Wait for the next connection after this one -> session present."""
@@ -444,8 +450,8 @@ def extend(base):
             return self._is_present
 
         async def flush(self):
-            """Wait until nothing is in flight or queued: it is safe to switch off."""
-            while self.inflight or self.queued or self._left:
+            """Wait until nothing is in flight, queued or owed: it is safe to switch off."""
+            while self._settle() or self.inflight or self.queued or self._left or self._acks_n:
                 await self._next_turn()
             if self._store:
                 self._store.sync()

@@ -5,6 +5,8 @@ import asyncio
 import umqtt31.aio as aio
 from host_tests.client import wire
 from host_tests.client.aio_player import AioDialogue
+from host_tests.client.dialogue import refuses
+from host_tests.standin.store import KeepingStore
 from host_tests.standin.stream import ScriptedStream
 
 CALLS = {
@@ -135,6 +137,55 @@ def test_loops_that_wait_for_the_same_messages_share_them():
     assert d.until(lambda: workers[0].is_done and workers[1].is_done)
 
 
+def test_body_whose_message_another_loop_took_acknowledges_nothing_more():
+    """Its object has the message by then that a body of the other loop has."""
+    d = AioDialogue(True, True)
+    first = d.client.messages()
+    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+    d.run(first.__anext__())
+    other = d.client.messages()
+    d.run(other.__anext__())
+    waiting = d.begin(other.__anext__())
+    assert d.until(lambda: d.stream.sent)
+    d.stream.feed(wire.publish(b"t", b"b", 1, 8))
+    assert d.until(lambda: waiting.is_done)
+    d.begin(first.__anext__())
+    d.work()
+    d.c2b(wire.puback(7))
+    d.run(d.client.disconnect())
+
+
+def test_messages_that_bodies_are_done_with_are_used_again():
+    """Also those that are acknowledged before their bodies end."""
+    d = AioDialogue(True, True)
+    seen, acknowledged = [], []
+
+    async def read():
+        async for message in d.client.messages():
+            seen.append(message)
+            if len(seen) > 2:
+                message.done()
+                while len(acknowledged) < len(seen):
+                    await asyncio.sleep(0)
+
+    reading = d.begin(read())
+    for k in range(1, 7):
+        d.stream.feed(wire.publish(b"t", b"a", 1, k))
+        assert d.until(lambda k=k: len(seen) == k and d.stream.sent)
+        d.c2b(wire.puback(k))
+        acknowledged.append(k)
+    d.run(d.client.disconnect())
+    assert d.until(lambda: reading.is_done)
+    assert len({id(one) for one in seen}) == 1
+
+
+def test_step_of_a_loop_cannot_be_a_task():
+    """A message that comes as the task is cancelled would be lost."""
+    d = AioDialogue(True, True)
+    refuses(TypeError, "coroutine", d.loop.create_task, d.client.messages().__anext__())
+    d.run(d.client.disconnect())
+
+
 def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
     d = AioDialogue(True, True, connect_timeout=10)
     d.stream.is_blocked = True
@@ -152,6 +203,47 @@ def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
     assert d.stream.is_closed
     # All others have their turn within far less than connect_timeout.
     assert len(steps) > 1 and max(b - a for a, b in zip(steps, steps[1:])) < 1000
+
+
+def test_flush_behind_a_body_waits_for_its_acknowledgement():
+    d = AioDialogue(True, True)
+
+    async def read():
+        async for message in d.client.messages():
+            message.done()
+            d.stream.is_blocked = True
+            break
+        await d.client.flush()
+
+    reading = d.begin(read())
+    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+    assert d.until(lambda: d.stream.is_blocked)
+    d.work()
+    assert not reading.is_done
+    d.stream.is_blocked = False
+    assert d.until(lambda: reading.is_done)
+    d.c2b(wire.puback(7))
+    d.run(d.client.disconnect())
+
+
+def test_disconnect_behind_a_body_records_it_without_a_connection():
+    store = KeepingStore()
+    d = AioDialogue(False, True, store=store)
+
+    async def read():
+        async for message in d.client.messages():
+            while d.client.is_connected:
+                await asyncio.sleep(0)
+            message.done()
+            break
+        await d.client.disconnect()
+
+    reading = d.begin(read())
+    d.stream.feed(wire.publish(b"t", b"a", 2, 7))
+    d.work()
+    d.stream.feed(b"")
+    assert d.until(lambda: reading.is_done)
+    assert store.held == [7]
 
 
 def test_c2b_qos0_is_sent_once_when_the_stream_raises_behind_it():
