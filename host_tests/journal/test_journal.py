@@ -232,8 +232,14 @@ def test_journal_of_another_level_when_it_holds_messages_is_refused(before, now)
     with journal_error(f"messages of level {before}, not {now}"):
         opened(journal.flash, level=now)
     journal.remove(1)
+    journal.hold(7)
     journal.sync()
-    assert found(journal, level=now).messages == ()
+    journal = opened(journal.flash, level=now)
+    journal.put(2)
+    after = found(journal, level=now)
+    assert (after.ids, after.held) == ([2], (7,))
+    with journal_error(f"messages of level {now}, not {before}"):
+        opened(journal.flash, level=before)
 
 
 def test_journal_of_levels_3_and_4_is_the_same():

@@ -20,7 +20,7 @@ BYTES = {
     "errors": 4_320,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
-    "journal": 7_730,
+    "journal": 7_760,
     "opening": 5_270,
     "properties": 2_820,
     "queueing": 3_605,

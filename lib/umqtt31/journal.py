@@ -134,6 +134,9 @@ class Journal:
         self._session = session
         self._keep_state()
         self._session = session & 0x80 | level
+        if not entries and session & 7 != level:  # what comes is of this level
+            self._write(_RENEW, self._session)
+            self._list_held()
         return entries, sent, self._last_id, session > 0x7F
 
     def bad_blocks(self):
