@@ -12,13 +12,13 @@ from tools.project import ROOT
 
 CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
-    "library": (("lib/",), (), 6_470),
-    "boards": (CLIENT, (), 5_480),
-    "tools": (("tools/",), ("tools/fleet/",), 7_550),
-    "fleet": (("tools/fleet/",), (), 12_060),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 42_010),
-    "tests of the fleet": (("host_tests/fleet/",), (), 9_390),
-    "all": (("",), (), 87_910),
+    "library": (("lib/",), (), 6_510),
+    "boards": (CLIENT, (), 5_270),
+    "tools": (("tools/",), ("tools/fleet/",), 7_480),
+    "fleet": (("tools/fleet/",), (), 11_930),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 39_840),
+    "tests of the fleet": (("host_tests/fleet/",), (), 9_060),
+    "all": (("",), (), 85_050),
 }
 
 
