@@ -11,6 +11,7 @@ _LONGEST_ID = 16
 # so many it is not even answered.  One poll() brings 64 messages at most.
 _MANY_ANSWERS = 8
 _MOST_ANSWERS = 64
+_TOO_LARGE = 260, 0x95  # codes of MQTTError: for the client's buffer, for the broker
 
 
 class Commands:
@@ -99,12 +100,17 @@ class Signed:
 
 
 def publish_all(client, outbox):
-    """Publish and forget what finds room in the queue; the rest stays for the next time."""
+    """Publish and forget what finds room in the queue, and forget what never can; the rest
+    stays for the next time."""
     try:
         while outbox:
             topic, answer = outbox[0]
-            client.publish(topic, answer, False, 1)
-            outbox.pop(0)
+            try:
+                client.publish(topic, answer, False, 1)
+            except OSError as error:
+                if getattr(error, "code", 0) not in _TOO_LARGE:
+                    raise
+            outbox.pop(0)  # one that never fits would hold back all others
     except OSError:
         pass
 

@@ -9,6 +9,7 @@ from host_tests.firmware import decoding
 from host_tests.firmware.conftest import FakeMessage
 from host_tests.firmware.decoding import proof
 from state import State
+from umqtt31 import TOO_LARGE, MQTTError
 
 
 @pytest.mark.parametrize(
@@ -202,6 +203,21 @@ def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(benc
     ]
     bench.take(b"#70 interval 100070")
     assert bench.said("answer")[-1] == b"70 done"
+
+
+@pytest.mark.parametrize("code", [TOO_LARGE, 0x95])  # for the client's buffer, for the broker
+def test_node_gives_up_an_answer_that_is_too_large_and_no_other(bench, code):
+    """It waited for room for ever, and all later answers behind it."""
+    publish = bench.client.publish
+
+    def publish_or_not(topic, msg, *rest):
+        if len(msg) > 20:
+            raise MQTTError(code)
+        publish(topic, msg, *rest)
+
+    bench.client.publish = publish_or_not
+    bench.take(b"#1 sample", b"#2 dance", b"#3 sample")
+    assert bench.said("answer") == [b"1 done", b"3 done"]
 
 
 KEY = bytes(range(32))
