@@ -286,6 +286,8 @@ class Node:
             update_topic = self._updates and self._update_topic
             # QoS 0: no broker keeps an old time for later.
             for topic, qos in (self._command_topic, 2), (update_topic, 1), (self._time_topic, 0):
+                if self._watchdog:
+                    self._watchdog.feed()  # each waits for its own answer
                 try:
                     if topic:
                         self._client.subscribe(topic, qos)
