@@ -30,6 +30,8 @@ class State:
         self.boot = self._counted = known.get("boot", 0)
         self.interval_ms = known.get("interval_ms")
         self.asleep = known.get("asleep")
+        if self.asleep:
+            self.boot = self.asleep.get("boot", self.boot)
         self.journal = known.get("journal")
         self.commanded = known.get("commanded", 0)
         self._is_unsaved = False
@@ -68,6 +70,7 @@ class State:
 
     def fall_asleep(self, asleep):
         """Keep `asleep`, a dict of numbers and lists, for the same boot after the sleep."""
+        asleep["boot"] = self.boot  # not the counted one where flash did not take that
         self.asleep = asleep
         self.save()
 

@@ -63,3 +63,25 @@ def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(
     state = State(path)
     state.begin_boot()
     assert state.boot == 2
+
+
+def test_state_keeps_a_number_that_flash_did_not_take_over_a_sleep(tmp_path, monkeypatch):
+    """The node woke as the boot before, and gave the numbers of its readings to others."""
+    path = str(tmp_path / "state.json")
+    State(path).begin_boot()
+
+    def fail(*_):
+        raise OSError(28)
+
+    state = State(path)
+    monkeypatch.setattr(os, "rename", fail)
+    with pytest.raises(OSError, match="28"):
+        state.begin_boot()
+    monkeypatch.undo()
+    for _ in range(2):
+        state.fall_asleep({"accepted": [7]})
+        woken = State(path)
+        assert (woken.boot, woken.asleep["accepted"]) == (state.boot, [7])
+        state = woken
+    state.begin_boot()
+    assert State(path).boot == 2
