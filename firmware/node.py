@@ -499,7 +499,7 @@ class Node:
         self._health.fall_asleep(asleep)
         asleep["accepted"] = self.accepted
         asleep["forged"] = self._commands.forged
-        asleep["refused"] = self.refused + self._fault.volatile
+        asleep["refused"] = self.refused + self._fault.volatile + client.stats.dropped
         if not self._save(self._state.fall_asleep, asleep):
             # It would wake with numbers that were used.
             sleep.stay_awake()

@@ -137,6 +137,18 @@ def test_sleeper_counts_what_it_refused_over_its_sleeps(make_sleeper, client):
     assert dict(bench.health()[-1]["values"])[19] == 3
 
 
+def test_sleeper_counts_what_its_client_gave_up_over_its_sleeps(make_sleeper, client):
+    """The next start has a new client, and that one has given up nothing."""
+    bench = make_sleeper()
+    client.stats.dropped = 7
+    assert bench.node.run()
+    client.stats.dropped = 0
+    client.to_deliver.append(b"health")
+    bench = make_sleeper({"cause": 4}, is_woken=True)
+    assert bench.node.run()
+    assert dict(bench.health()[-1]["values"])[19] == 7
+
+
 def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(make_sleeper):
     config = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
     make_sleeper(**config).node.run()
