@@ -484,7 +484,9 @@ class Node:
         self._look_at_journal()
         while not sleep.is_over(
             client.is_connected,
-            self._is_said() and not (self._updates and self._updates.is_receiving),
+            self._is_said()
+            and not self._wants_sample
+            and not (self._updates and self._updates.is_receiving),
             self._told is not None,
             self._undelivered(),
         ):
@@ -493,6 +495,8 @@ class Node:
                 self._greet_with(b"online")
                 sleep.begin()
                 return 0
+        if self._wants_sample:
+            self._sample()  # there was no time to send it, and the broker will not ask again
         client.disconnect()
         sleep_ms = sleep.left_ms(self.interval_ms)
         asleep = self._times.after(sleep_ms)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from host_tests.firmware.conftest import FakeMessage
 from host_tests.firmware.node_bench import NOW, fake_updates
 from state import State
 from timekeeper import Timekeeper
@@ -100,6 +101,28 @@ def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(make_sleeper, c
     client.poll = noted
     assert bench.node.run()
     assert polls[-1] == 250
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_sleeper_told_to_sample_in_its_last_moment_awake_does(
+    make_sleeper, clock, client, answers
+):
+    """The command was acknowledged, so it did not come again."""
+    bench, client.answers = make_sleeper(awake_ms=7000), answers
+    poll, told = client.poll, []
+
+    def receive(timeout_ms):
+        packets = poll(timeout_ms)
+        if not told and (timeout_ms == 250 or clock.now_ms >= 7000):
+            told.append(clock.now_ms)
+            client.on_message(FakeMessage(b"sample"))
+        return packets
+
+    client.poll = receive
+    assert bench.node.run()
+    assert len(bench.readings(0)) == 2
+    assert (told[0] >= 7000) == (not answers)
+    assert clock.now_ms < 9000
 
 
 @pytest.mark.parametrize("sleep_after", ["acknowledged", "stored"])
