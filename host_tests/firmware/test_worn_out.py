@@ -100,6 +100,7 @@ def test_node_whose_journal_stops_goes_on_and_says_so_over_resets(make_field):
     field = make_field(interval_ms=50)
     field.node.start()
     field.await_readings(1, 5)
+    field.node.wait_until(lambda: field.payloads("health"), SECONDS, "health")
     field.is_worn.touch()
     field.node.wait_until(lambda: field.payloads("fault"), SECONDS, "fault")
     field.await_readings(1, len(field.readings(1)) + 20)
