@@ -429,7 +429,7 @@ class Node:
             self._updates.take(message.payload, message.retain)
         elif self._time_topic and message.topic_is(self._time_topic):
             self._times.hear(message.payload, message.retain)
-        else:
+        elif message.topic_is(self._command_topic):  # a session keeps filters of old settings
             self._commands.take(message)
 
     def _update(self):

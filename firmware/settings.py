@@ -70,6 +70,9 @@ _DESCRIPTION_BYTES = 300
 # reading) and the CONNECT (header, its fixed part, five lengths, will).
 _PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 90
 _CONNECT_BYTES = 5 + 12 + 5 * 2 + len("///status") + len("offline")
+# Of a SUBSCRIBE: header and packet id; around each filter: its length, its QoS.
+_SUBSCRIBE_BYTES = 3 + 2
+_FILTER_BYTES = 2 + 1
 # Properties of CONNECT at level 5: two lengths, session expiry, receive maximum, packet
 # size, aliases.
 _PROPERTY_BYTES = 2 + 5 + 3 + 5 + 3
@@ -217,4 +220,12 @@ def _largest_packet(settings):
         needed = max(
             needed, _DESCRIPTION_BYTES + 2 * topic + size("discovery") + 4 * size("client_id")
         )
-    return needed + _PROPERTY_BYTES if settings["level"] == 5 else needed
+    if settings["level"] == 5:
+        return needed + _PROPERTY_BYTES  # filters go out in as many packets as they need
+    root = topic + (2 if settings["site"] else 1)
+    filters = [root + len("/command")]
+    if settings["update_key"]:
+        filters.append(root + len("/update"))
+    if settings["time_topic"]:
+        filters.append(size("time_topic"))
+    return max(needed, _SUBSCRIBE_BYTES + sum(filters) + _FILTER_BYTES * len(filters))

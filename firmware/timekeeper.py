@@ -98,7 +98,10 @@ class Timekeeper:
     def _set(self, seconds):
         self._take(seconds)
         if self._set_clock:
-            self._set_clock(seconds)
+            try:
+                self._set_clock(seconds)
+            except OverflowError:
+                pass  # a port of 32 bits knows no time after 2038
 
     def _take(self, seconds):
         base = seconds - self.uptime_s

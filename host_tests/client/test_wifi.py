@@ -156,11 +156,13 @@ def test_wifi_that_was_switched_off_is_switched_on_again(make, clock):
     assert wifi.wlan.is_active
 
 
-def test_wifi_whose_radio_does_not_start_is_tried_again(make, clock, monkeypatch):
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_wifi_whose_radio_does_not_start_is_tried_again(make, clock, monkeypatch, error):
+    """RuntimeError: how esp32 says that it has no memory, and all else that it has no name for."""
     wifi = make("home")
     wifi.wlan.is_in_reach = True
     with monkeypatch.context() as patch:
-        patch.setattr(network.WLAN, "active", Mock(side_effect=OSError("no memory")))
+        patch.setattr(network.WLAN, "active", Mock(side_effect=error("no memory")))
         assert not wifi.is_up(4000)
     assert wifi.is_up(1100)
 

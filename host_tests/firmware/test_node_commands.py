@@ -134,6 +134,16 @@ def test_node_ignores_retained_commands_and_says_so(bench):
     assert bench.said("answer") == [b"2 done"]
 
 
+@pytest.mark.parametrize(
+    "topic", [b"sensors/time", b"sensors/north/node-7/command", b"sensors/node-7/update"]
+)
+def test_node_obeys_nothing_that_comes_to_filters_of_earlier_settings(bench, topic):
+    """The broker's session keeps them, and the node obeyed what came to any topic."""
+    bench.take(FakeMessage(b"#1 interval 60000", topic=topic), b"#2 sample")
+    assert bench.node.interval_ms == 1000
+    assert bench.said("answer") == [b"2 done"]
+
+
 def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, monkeypatch):
     saved = []
     monkeypatch.setattr(State, "save", lambda state: saved.append(state.interval_ms))

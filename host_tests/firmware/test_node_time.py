@@ -1,5 +1,7 @@
 """The time in a node's readings: from NTP, from the broker's side, and what waits for it."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from host_tests.firmware.conftest import FakeMessage
@@ -87,6 +89,16 @@ def test_node_takes_the_time_from_the_broker_s_side(clock, make_bench, messages,
     assert bool(last["time"]) == bool(starts)
     if starts:
         assert 0 <= last["time"] - starts[-1] < 2 + 2 * len(messages)
+
+
+def test_node_whose_clock_ends_before_the_time_has_it_in_its_readings(clock, make_bench):
+    """A port of 32 bits knows none after 2038, and a retained one ended the node at each start."""
+    times = Timekeeper(clock, None, 0, Mock(side_effect=OverflowError))
+    bench = make_bench({"times": times}, time_topic="sensors/time")
+    bench.run_ms(2000)
+    bench.take(said(1 << 31, retain=True), ms=2000)
+    last = bench.readings(2)[-1]
+    assert last["time"] - last["uptime_s"] == (1 << 31) - 2
 
 
 def test_node_that_ntp_answered_hears_nobody_else(clock, make_bench):

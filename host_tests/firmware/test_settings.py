@@ -5,6 +5,7 @@ import json
 import pytest
 
 from assemble import make_client
+from host_tests.firmware.node_bench import fake_updates
 from node import topic_root
 from reading import Reading
 from schedule import LONGEST_MS, SHORTEST_MS
@@ -112,6 +113,49 @@ def test_smallest_buffer_that_is_allowed_takes_the_largest_reading(level):
         pass
     client = make_client(config, None)
     assert client.publish(topic_root(config) + b"/reading/7", reading.number(7, 1, 1), qos=1)
+
+
+@pytest.mark.parametrize(
+    "less",
+    [
+        {"time_topic": "t" * 25},
+        {"time_topic": "", "prefix": "p" * 64, "client_id": "n" * 17},
+        {"update_key": ""},
+        {"level": 5},
+    ],
+)
+def test_settings_ask_for_no_byte_more_than_the_filters_that_are_sent(less):
+    names = {"prefix": "p" * 61, "site": "s" * 32, "time_topic": "t" * 26, "update_key": "0" * 32}
+    assert problems(GOOD | names) == ["buffer_size is 256; these names need at least 257"]
+    assert problems(GOOD | names | less) == []
+
+
+@pytest.mark.parametrize("level", [3, 4, 5])
+@pytest.mark.parametrize(
+    ("more", "qos"),
+    [
+        ({}, [2]),
+        ({"time_topic": "t" * 64}, [2, 0]),
+        ({"update_key": "00" * 32}, [2, 1]),
+        ({"update_key": "00" * 32, "time_topic": "t" * 64, "site": "s" * 32}, [2, 1, 0]),
+    ],
+)
+def test_smallest_buffer_that_is_allowed_takes_all_filters(
+    make_bench, shared_mosquitto, level, more, qos
+):
+    """Below level 5 one packet has all of them: with long names the node never greeted."""
+    place = {"server": shared_mosquitto.host, "port": shared_mosquitto.port, "level": level}
+    wanted = GOOD | place | {"prefix": "p" * 64, "buffer_size": 128} | more
+    (told,) = problems(wanted)
+    config = complete(wanted | {"buffer_size": int(told.split()[-1])})
+    assert problems(config) == []
+    bench = make_bench({"updates": fake_updates()} if "update_key" in more else None, **config)
+    bench.run_ms(1500)
+    client = make_client(config, None)
+    client.connect()
+    granted = [client.subscribe(*call[1:]) for call in bench.calls("subscribe")]
+    client.disconnect()
+    assert granted == [[one] for one in qos]
 
 
 def test_settings_on_a_wifi_board_need_a_network_name():

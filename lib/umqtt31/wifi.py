@@ -91,7 +91,7 @@ class WiFi:
                     wlan.config(pm=self._pm)
             wlan.disconnect()
             wlan.connect(*self._login)
-        except OSError:
+        except (OSError, RuntimeError):
             pass  # no memory, or esp32's own attempt is under way: the next pause ends it
 
     def _reason(self):
