@@ -113,7 +113,9 @@ class Node:
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
         is_on_trial = self._updates is not None and self._updates.is_on_trial
-        self._sleep = Sleep(self._config, self._clock, self._room, slept and not is_on_trial)
+        # No more than max_mqueue_len wait without a connection: the next sample shall fit in.
+        room = min(self._room, 2 * (self._config["max_mqueue_len"] - len(self._qos)))
+        self._sleep = Sleep(self._config, self._clock, room, slept and not is_on_trial)
         self._greet_with(b"online")
         self._is_subscribed = False
         self._is_locked = False
@@ -377,6 +379,8 @@ class Node:
             self._log("accepted", stream, number)
         else:
             self.refused += 1
+            if self._qos[stream]:
+                self._sleep.send_all()  # there is no room, whatever the settings say
 
     def _envelope(self, stream, number):
         now = self._times

@@ -137,15 +137,28 @@ def test_sleeper_counts_what_it_refused_over_its_sleeps(make_sleeper, client):
     assert dict(bench.health()[-1]["values"])[19] == 3
 
 
-def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(make_sleeper):
-    config = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
-    make_sleeper(**config).node.run()
-    asked = []
-    for _ in range(6):
-        bench = make_sleeper({"cause": 4}, is_woken=True, **config)
+@pytest.mark.parametrize(
+    ("inflight", "waiting", "streams", "room", "refused", "asked"),
+    [
+        pytest.param(2, 4, [1], 4, 0, [0, 0, 1, 0, 0, 1], id="half is full"),
+        pytest.param(9, 3, [1], 3, 0, [0, 1, 0, 1, 0, 1], id="less than half may wait"),
+        pytest.param(9, 2, [1, 2], 2, 0, [1, 1, 1, 1, 1, 1], id="one sample may wait"),
+        pytest.param(2, 99, [1], 2, 2, [0, 0, 1, 0, 0, 1], id="no more fit into the journal"),
+    ],
+)
+def test_sleeper_that_only_stores_leaves_the_radio_off_until_there_is_little_room(
+    make_sleeper, client, inflight, waiting, streams, room, refused, asked
+):
+    """With less room than half of what may be on its way, it never sent again."""
+    config = {"max_inflight": inflight, "max_mqueue_len": waiting, "streams": streams}
+    client.room = room
+    found = []
+    for wake in range(7):
+        bench = make_sleeper({"cause": 4}, wake > 0, sleep_after="stored", **config)
         bench.node.run()
-        asked.append(bench.network.asked > 0)
-    assert asked == [False, False, True, False, False, True]
+        found.append(bench.network.asked)
+    assert [one > 0 for one in found[1:]] == asked
+    assert bench.node.refused == refused
 
 
 def test_sleeper_whose_clock_stops_in_a_sleep_goes_on_with_its_time(make_sleeper, clock):
