@@ -379,8 +379,6 @@ class Node:
             self._log("accepted", stream, number)
         else:
             self.refused += 1
-            if self._qos[stream]:
-                self._sleep.send_all()  # there is no room, whatever the settings say
 
     def _envelope(self, stream, number):
         now = self._times
@@ -481,8 +479,9 @@ class Node:
         sleep, client = self._sleep, self._client
         sleep.begin()
         self._greet_with(b"asleep")
+        late = []
         if self._schedule.is_due():
-            self._sample()
+            late = self._sample_for_sleep()
         self._look_at_journal()
         while not sleep.is_over(
             client.is_connected,
@@ -490,6 +489,12 @@ class Node:
             self._told is not None,
             self._undelivered(),
         ):
+            if late and self._is_said():
+                self.refused -= len(late)
+                self._measure()
+                for stream in late:
+                    self._publish(stream)
+                late = []
             self.step()
             if self._wants_reset or not sleep.is_wanted(self.interval_ms):
                 self._greet_with(b"online")
@@ -509,6 +514,16 @@ class Node:
             return 0
         self._log("sleep", sleep_ms)
         return sleep_ms
+
+    def _sample_for_sleep(self):
+        # -> the streams to be measured again when there is a connection and room: without the
+        # one QoS 0 is refused, without the other all.
+        before = self.accepted[:]
+        self._sample()
+        late = [i for i in range(len(before)) if self.accepted[i] == before[i]]
+        if any(self._qos[i] for i in late):
+            self._sleep.send_all()
+        return late
 
 
 class Led:
