@@ -7,7 +7,7 @@ node is there: nothing in here may be referred to by what runs.
 import gc
 import time
 
-from state import DONE, State
+from state import DONE, WELL, State
 from umqtt31 import MQTTClient, MQTTError
 
 # As many QoS 2 messages as a broker may have in flight to one client (mosquitto: 20).
@@ -43,12 +43,16 @@ def _build(config, board):
     # Garbage between objects that stay would leave gaps too small for what comes later.
     gc.collect()
     client = make_client(config, store)
+    if store and state.journal == DONE and not store.has_failed:
+        state.keep_journal(WELL)  # it was told: what comes into it now did not go out
     cause = board.reset_cause()
-    if cause != _DEEP_SLEEP or not state.asleep:
-        try:
+    try:
+        if cause != _DEEP_SLEEP or not state.asleep:
             state.begin_boot()
-        except OSError as error:
-            print("flash:", error.args[-1])
+        else:
+            state.save_when_due(0)
+    except OSError as error:
+        print("flash:", error.args[-1])
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
     # Only now: opening a journal takes more heap than the rest, and no more once it is open.
     gc.collect()

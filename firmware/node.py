@@ -113,7 +113,9 @@ class Node:
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
         is_on_trial = self._updates is not None and self._updates.is_on_trial
-        self._sleep = Sleep(self._config, self._clock, self._room, slept and not is_on_trial)
+        # No more than max_mqueue_len wait without a connection: the next sample shall fit in.
+        room = min(self._room, 2 * (self._config["max_mqueue_len"] - len(self._qos)))
+        self._sleep = Sleep(self._config, self._clock, room, slept and not is_on_trial)
         self._greet_with(b"online")
         self._is_subscribed = False
         self._is_locked = False
@@ -479,8 +481,9 @@ class Node:
         sleep, client = self._sleep, self._client
         sleep.begin()
         self._greet_with(b"asleep")
+        late = []
         if self._schedule.is_due():
-            self._sample()
+            late = self._sample_for_sleep()
         self._look_at_journal()
         while not sleep.is_over(
             client.is_connected,
@@ -490,6 +493,12 @@ class Node:
             self._told is not None,
             self._undelivered(),
         ):
+            if late and self._is_said():
+                self.refused -= len(late)
+                self._measure()
+                for stream in late:
+                    self._publish(stream)
+                late = []
             self.step()
             if self._wants_reset or not sleep.is_wanted(self.interval_ms):
                 self._greet_with(b"online")
@@ -511,6 +520,16 @@ class Node:
             return 0
         self._log("sleep", sleep_ms)
         return sleep_ms
+
+    def _sample_for_sleep(self):
+        # -> the streams to be measured again when there is a connection and room: without the
+        # one QoS 0 is refused, without the other all.
+        before = self.accepted[:]
+        self._sample()
+        late = [i for i in range(len(before)) if self.accepted[i] == before[i]]
+        if any(self._qos[i] for i in late):
+            self._sleep.send_all()
+        return late
 
 
 class Led:

@@ -11,6 +11,8 @@ import random
 FILE = "state.json"
 # Of a journal that has failed: nothing is left in it that did not go out.
 DONE = "done"
+# It works again: only the broker has still to be told.
+WELL = "well"
 
 # A commanded interval is on flash at once, but not more often than this.
 _SAVE_EVERY_S = 60
@@ -20,7 +22,7 @@ class State:
     """`boot`: the number of this start, from 1.  `interval_ms`: None until commanded.
 
     `asleep`: what the node handed over to itself before a deep sleep, else None.
-    `journal`: what health.Fault keeps about it, None while it is well.
+    `journal`: what is known of its failure, None once it is over and told.
     `commanded`: the number of the last signed command, 0 before the first.
     """
 

@@ -12,7 +12,6 @@ import pytest
 
 from umqtt31 import NETWORK, FileBlockDevice, MQTTClient, MQTTError
 from umqtt31.handshake import text_of
-from umqtt31.simple import MQTTClient as Simple
 from umqtt31.tls import context_of
 
 
@@ -139,11 +138,6 @@ def test_name_that_is_not_known_is_told(sock, reason):
     client.look_up = Mock(side_effect=OSError(reason))
     with pytest.raises(MQTTError, match="cannot reach .*: name broker is not known"):
         client.connect()
-    simple = Simple("a", "broker")
-    simple.look_up = client.look_up
-    with pytest.raises(OSError) as caught:
-        simple.connect()
-    assert caught.value.args[0] == (None if isinstance(reason, str) else reason)
 
 
 def test_look_up_of_the_program_takes_the_place_of_the_port_s(sock):

@@ -2,14 +2,18 @@
 
 import socket  # noqa: F401 - to be put back
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 import umqtt31
+from assemble import assemble
 from fallback import Fallback
 from host_tests.client import dialogue, wire
 from host_tests.client.dialogue import Dialogue, error_of
+from host_tests.firmware.node_bench import CONFIG, FakeNetwork
 from host_tests.standin.nor import Flash
+from state import DONE, WELL, State
 from umqtt31 import FULL, JOURNAL, Journal, MQTTError
 
 DEAD = dict.fromkeys(range(16), False)
@@ -175,3 +179,21 @@ def test_journal_of_another_client_is_refused_as_ever(flash):
     d.publish()
     with pytest.raises(MQTTError, match="is of client b'dev'"):
         umqtt31.MQTTClient("other", "broker", store=Fallback(Journal(flash)))
+
+
+@pytest.mark.parametrize(("store", "journal"), [("journal", WELL), ("ram", DONE)])
+def test_waking_node_writes_down_that_its_journal_works_again(
+    flash, tmp_path, monkeypatch, store, journal
+):
+    """A reset before the end of this wake would have emptied the journal once more."""
+    monkeypatch.chdir(tmp_path)
+    state = State()
+    state.keep_journal(DONE)
+    state.fall_asleep({"accepted": [7]})
+    board = SimpleNamespace(
+        NAME="fake", NETWORK="host", HostNetwork=FakeNetwork, LED_PIN=None,
+        WATCHDOG_MS=None, journal=lambda: Journal(flash), reset_cause=lambda: 4, sensors=list,
+        now=int, set_clock=None,
+    )  # fmt: skip
+    assert assemble(CONFIG | {"store": store, "streams": [1]}, board)
+    assert (State().journal, State().asleep) == (journal, {"accepted": [7]})

@@ -172,15 +172,41 @@ def test_sleeper_counts_what_its_client_gave_up_over_its_sleeps(make_sleeper, cl
     assert dict(bench.health()[-1]["values"])[19] == 7
 
 
-def test_sleeper_that_only_stores_leaves_the_radio_off_until_half_is_full(make_sleeper):
-    config = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
-    make_sleeper(**config).node.run()
-    asked = []
-    for _ in range(6):
-        bench = make_sleeper({"cause": 4}, is_woken=True, **config)
+@pytest.mark.parametrize(
+    ("inflight", "waiting", "streams", "room", "asked"),
+    [
+        pytest.param(2, 4, [1], 4, [0, 0, 1, 0, 0, 1], id="half is full"),
+        pytest.param(9, 3, [1], 3, [0, 1, 0, 1, 0, 1], id="less than half may wait"),
+        pytest.param(9, 2, [1, 2], 2, [1, 1, 1, 1, 1, 1], id="one sample may wait"),
+        pytest.param(2, 99, [1], 2, [0, 0, 1, 0, 0, 1], id="no more fit into the journal"),
+    ],
+)
+def test_sleeper_that_only_stores_leaves_the_radio_off_until_there_is_little_room(
+    make_sleeper, client, inflight, waiting, streams, room, asked
+):
+    """With less room than half of what may be on its way, it never sent again."""
+    config = {"max_inflight": inflight, "max_mqueue_len": waiting, "streams": streams}
+    client.room = room
+    found = []
+    for wake in range(7):
+        bench = make_sleeper({"cause": 4}, wake > 0, sleep_after="stored", **config)
         bench.node.run()
-        asked.append(bench.network.asked > 0)
-    assert asked == [False, False, True, False, False, True]
+        found.append(bench.network.asked)
+    assert [one > 0 for one in found[1:]] == asked
+    assert [one["sequence"] for one in bench.readings(0)] == [1, 2, 3, 4, 5, 6, 7]
+    assert bench.node.refused == 0
+
+
+@pytest.mark.parametrize(("sleep_after", "sent"), [("acknowledged", 4), ("stored", 2)])
+def test_sleeper_sends_its_readings_of_qos_0_when_it_is_connected(make_sleeper, sleep_after, sent):
+    """It sampled before it connected, and so refused each of them."""
+    more = {"streams": [0, 1], "sleep_after": sleep_after, "max_mqueue_len": 5, "max_inflight": 1}
+    for wake in range(4):
+        bench = make_sleeper({"cause": 4}, is_woken=wake > 0, **more)
+        assert bench.node.run()
+    assert [one["sequence"] for one in bench.readings(0)] == list(range(1, sent + 1))
+    assert [one["sequence"] for one in bench.readings(1)] == [1, 2, 3, 4]
+    assert bench.node.refused == 4 - sent
 
 
 def test_sleeper_whose_clock_stops_in_a_sleep_goes_on_with_its_time(make_sleeper, clock):

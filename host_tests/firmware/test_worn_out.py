@@ -1,5 +1,7 @@
 """A node whose flash takes nothing any more, under real MicroPython: it goes on."""
 
+import json
+
 import pytest
 
 from host_tests.firmware.decoding import decode
@@ -129,6 +131,36 @@ def test_sleeper_whose_journal_stops_sends_each_reading_before_it_sleeps(make_fi
         if wake == 2:
             field.is_worn.touch()
     assert field.readings(1) == [1, 2, 3, 4, 5, 6]
+
+
+def test_sleeper_whose_journal_works_again_keeps_what_it_stores(make_field):
+    """It emptied the journal at each wake, and so never sent again."""
+    more = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
+    field = make_field(interval_ms=60_000, sleep_above_ms=1000, **more)
+    for wake in range(1, 8):
+        field.node.start()
+        assert field.node.wait(SECONDS) == 0
+        if wake == 2:
+            field.is_worn.touch()
+        if wake == 4:
+            field.is_worn.unlink()
+    assert field.readings(1) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_node_whose_journal_works_again_keeps_it_until_the_broker_is_there(make_field):
+    """What it stored meanwhile was gone with the next start."""
+    field = make_field(interval_ms=50)
+    (field.node.folder / "state.json").write_text('{"boot": 0, "journal": "done"}')
+    settings = field.node.folder / "settings.json"
+    good = settings.read_text()
+    settings.write_text(json.dumps(json.loads(good) | {"port": 1}))
+    field.node.start()
+    field.node.wait_for_readings(5)
+    field.node.kill()
+    settings.write_text(good)
+    field.node.start()
+    field.node.wait_until(lambda: field.payloads("fault") == [b""], SECONDS, "end of the fault")
+    assert field.readings(1)[:5] == [1, 2, 3, 4, 5]
 
 
 FULL = """\

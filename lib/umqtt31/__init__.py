@@ -1653,7 +1653,7 @@ class MQTTError(OSError):
         self.errno = None
         if isinstance(cause, OSError) and cause.args:
             number = cause.args[0]
-            if isinstance(number, int) and number > -256:  # below: of Mbed TLS
+            if isinstance(number, int) and number > 0:  # below: of Mbed TLS
                 self.errno = number
         self.code = code
         self._about = cause, place  # for `errors`, which makes the text when somebody reads it

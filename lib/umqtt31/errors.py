@@ -105,7 +105,7 @@ def _lost(error, cause, address, level, is_new):
         cause = text_of_tls(cause, server if is_new else None)
     elif isinstance(cause, ImportError):
         cause = "this build has no sockets: connect(stream=)"
-    elif (error.errno or 0) < 0 or "addrinfo" in str(cause):  # of getaddrinfo()
+    elif str(cause)[:1] == "-" or "addrinfo" in str(cause):  # of getaddrinfo()
         cause = "name %s is not known" % server
     text = "connection to the broker %s port %d lost: %s"
     if is_new:
