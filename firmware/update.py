@@ -100,6 +100,13 @@ def go_back():
     os.rename(_LIST, _BACK)
 
 
+def make_folder(path):
+    """Make a folder, and those that it lies in, unless it is there."""
+    if path and not is_there(path):
+        make_folder(path.rpartition("/")[0])
+        os.mkdir(path)
+
+
 def remove_folder(path):
     """Remove a folder of files, if it is there."""
     if is_there(path):
@@ -146,12 +153,20 @@ def _count_start():
 
 
 def _move(source, number, target):
-    if not is_there(source):
-        return  # done before the power went
-    if number == "-":
+    # Without its source it was done before the power went.
+    folder = target.rpartition("/")[0]
+    if number != "-":
+        if is_there(source):
+            make_folder(folder)
+            os.rename(source, target)
+        return
+    if is_there(source):
         os.remove(source)
-    else:
-        os.rename(source, target)
+    # MicroPython would import an empty folder in place of a module of its name.
+    while folder and not (is_there(folder) and os.listdir(folder)):
+        if is_there(folder):
+            os.rmdir(folder)
+        folder = folder.rpartition("/")[0]
 
 
 def text(path):

@@ -27,7 +27,7 @@ from tools.boards.release import make_bundle
 KEY = bytes(range(32))
 NONCE = b"8 bytes!"
 OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}
-NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "sub/c.mpy": b"c"}
+NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "gone/in/c.mpy": b"c"}
 BASE = {path: hashlib.sha256(data).hexdigest() for path, data in OLD.items()}
 
 
@@ -115,7 +115,8 @@ def files(*but):
 
 
 def is_old(found):
-    return all(found.get(path) == data for path, data in OLD.items()) and "sub/c.mpy" not in found
+    # MicroPython would import an empty folder in place of gone.mpy.
+    return all(found.get(path) == data for path, data in OLD.items()) and not Path("gone").exists()
 
 
 def is_new(found):
@@ -220,7 +221,7 @@ def test_bundle_without_a_base_moves_only_what_is_different(board):
     same = Path("a.mpy").stat().st_ino
     assert node.receive(bundle_of(new, base={path: BASE[path] for path in ("boot.py",)}))
     paths = [line.partition(" ")[2] for line in Path(update.READY).read_text().split("\n")]
-    assert set(paths) == {"lib/b.mpy", "sub/c.mpy", "release.txt", "deployed.txt"}
+    assert set(paths) == {"lib/b.mpy", "gone/in/c.mpy", "release.txt", "deployed.txt"}
     assert update.finish()
     assert all(Path(path).read_bytes() == data for path, data in new.items())
     assert Path("a.mpy").stat().st_ino == same
@@ -405,7 +406,7 @@ def signed(manifest, bodies=b"", length=None):
         ("five\n+ 1 a.mpy", "manifest: invalid literal"),
         ("5\n+ one a.mpy", "manifest: invalid literal"),
         ("5\n+ 1 \xff.mpy", "manifest: "),
-        ("5\n+ 9 a.mpy", "damaged before it was signed"),
+        ("5\n+ 9 gone/in/a.mpy", "damaged before it was signed"),
         ("5\n+ 99 a.mpy", "too short"),
         ("5\n+ 0 a.mpy", "damaged before it was signed"),
         *((f"5\n{line}", f"no path: {line}") for line in (
@@ -421,6 +422,7 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, line, wh
     (said,) = node.said()
     assert said.startswith(f"refused: {why if length is None else 'manifest: '}")
     assert files() == OLD
+    assert is_old(files())
     assert not update.finish()
 
 
@@ -513,6 +515,18 @@ def test_update_that_fills_the_flash_is_taken_back_at_the_next_start(board, monk
     update.finish()
     assert is_old(files())
     assert not update.is_on_trial()
+
+
+def test_update_that_leaves_no_room_for_its_moves_is_refused(board, monkeypatch):
+    """Folders are made when it is decided: without room it would end half moved."""
+    bundle, node = bundle_of(), Node()
+    node.offer(bundle)
+    for offset in range(0, len(bundle), 300):
+        node.chunk(bundle, offset)
+    monkeypatch.setattr(os, "statvfs", lambda path: (4096, 4096, 512, 7, 7))
+    assert not node.updates.stage()
+    assert node.said() == ["refused: no room to move its files"]
+    assert files() == OLD
 
 
 def test_boot_py_goes_on_to_main_py_whatever_the_flash_does(board, monkeypatch, capsys):
