@@ -200,6 +200,7 @@ class Updates:
         self._say("refused: " + why)
         self._forget()
         self._id = None
+        self.is_complete = False
 
     def _forget(self):
         if self._id:

@@ -348,6 +348,17 @@ def test_bundle_shorter_than_its_signature_is_refused(board, size):
     assert node.said() == ["refused: too short"]
 
 
+def test_refused_offer_leaves_nothing_to_stage(board, monkeypatch):
+    """An offer of no bytes was complete; stage() met the next one without an id."""
+    monkeypatch.setattr(os, "statvfs", lambda path: (4096, 4096, 512, 200, 200))
+    node = Node()
+    node.updates.take(offer(bytes(8), 0))
+    assert node.updates.is_complete
+    node.updates.take(offer(b"too much", 0xFFFF_FFFF))
+    assert node.said()[-1] == "refused: no room for 4294967295 bytes"
+    assert not node.updates.is_complete
+
+
 def test_offer_of_another_bundle_forgets_the_one_before(board):
     first, second = bundle_of(), bundle_of(release=6)
     os.mkdir("staged")
