@@ -80,14 +80,15 @@ def finish():
 
 
 def confirm():
-    """The new files do their work: keep them -> the update's id, None without a trial."""
-    if not is_there(_TRIAL):
-        return None
-    name = text(PREVIOUS + _ID)
-    write(RUNNING, name)
-    os.remove(_TRIAL)
-    remove_folder(PREVIOUS)
-    return name
+    """The new files do their work: keep them -> the update's id.  After OSError, again."""
+    if is_there(_TRIAL):
+        write(RUNNING, text(PREVIOUS + _ID))
+        os.remove(_TRIAL)
+    try:
+        remove_folder(PREVIOUS)
+    except OSError:
+        pass  # it is over: the next start removes it
+    return text(RUNNING)
 
 
 def is_on_trial():

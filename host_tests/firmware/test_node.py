@@ -201,6 +201,24 @@ def test_node_tells_its_updates_what_is_retained(make_bench):
     assert taken == [(b"O", True), (b"C", False)]
 
 
+def test_node_whose_flash_refuses_to_confirm_an_update_tries_again(make_bench):
+    """One failed write at the greeting took a good update back."""
+    tries, updates = [], fake_updates()
+    updates.is_on_trial = True
+
+    def told_at_start():
+        tries.append(bench.clock.now_ms)
+        if len(tries) < 3:
+            raise OSError(5, "EIO")
+        updates.is_on_trial = False
+
+    updates.told_at_start = told_at_start
+    bench = make_bench({"updates": updates})
+    bench.run_ms(60_000)
+    assert len(tries) == 3
+    assert len(bench.calls("reconnect")) == 1
+
+
 def test_node_reports_its_health_at_the_start_daily_and_when_asked(make_bench, client):
     bench = make_bench({"cause": 3}, interval_ms=3_600_000)
     client.stats.dropped, client.stats.reconnects = 2, 5

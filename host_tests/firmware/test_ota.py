@@ -291,6 +291,26 @@ def test_update_whose_confirmation_was_cut_and_then_fails_is_not_said_to_run(boa
     assert node.offer(bundle) == ["rolled back", "have 0 of 300"]
 
 
+@pytest.mark.parametrize("count", range(1, 7))
+def test_confirmation_that_the_flash_refuses_once_succeeds_when_repeated(
+    board, monkeypatch, count
+):
+    node = on_trial()
+    with monkeypatch.context() as patch:
+        cut_at(patch, count, OSError(5, "EIO"))
+        try:
+            node.updates.told_at_start()
+        except OSError:
+            assert node.updates.is_on_trial
+    if node.updates.is_on_trial:
+        node.updates.told_at_start()
+    assert node.said() == ["running"]
+    assert not node.updates.takes_back()
+    update.finish()
+    assert is_new(files())
+    assert not Path("previous").exists()
+
+
 def test_retained_offer_is_ignored(board):
     """It came with every connection, and forgot the bundle that was on its way."""
     old, bundle = bundle_of(release=1), bundle_of()
@@ -564,15 +584,15 @@ class PowerCut(BaseException):
 OPERATIONS = ("rename", "remove", "mkdir", "rmdir")
 
 
-def cut_at(monkeypatch, count):
-    """The power goes at the `count`-th change of the filesystem from now on."""
+def cut_at(monkeypatch, count, error=PowerCut):
+    """The power goes at the `count`-th change of the filesystem from now on, or `error`."""
     left = [count]
 
     def counted(function):
         def call(*args, **options):
             left[0] -= 1
             if left[0] == 0:
-                raise PowerCut
+                raise error
             return function(*args, **options)
 
         return call
