@@ -123,6 +123,7 @@ class Node:
         self._told = None  # the last reason why there is no connection
         self._told_of_sensors = None
         self._wants_sample = False
+        self._wants_outcome = False  # of the last update, to be told
         self._wants_reset = False
 
     @property
@@ -226,6 +227,8 @@ class Node:
         if self._client.is_connected:
             if not self._is_greeted:
                 self._greet()
+            if self._wants_outcome:
+                self._tell_outcome()
             if self._outbox:
                 self._lock(False)
                 commands.publish_all(self._client, self._outbox)
@@ -305,10 +308,15 @@ class Node:
                 self._fault.told()
             self._client.publish(self._status, self._greeting, True, 1)
             self._is_greeted = True
-            if self._updates:
-                self._updates.told_at_start()
+            self._wants_outcome = self._updates is not None
         except OSError:
             pass  # queue full: again in the next round
+
+    def _tell_outcome(self):
+        self._lock(False)
+        is_told = self._save(lambda _: self._updates.told_at_start(), None)
+        # Not again and again that it went back.
+        self._wants_outcome = not is_told and self._updates.is_on_trial
 
     def _wait_ms(self):
         wait_ms = self._sleep.wait_ms(min(_LONGEST_WAIT_MS, self._client.next_due_ms()))

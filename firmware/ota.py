@@ -26,6 +26,8 @@ _PIECE = 512
 # By so much the text of an answer may be longer than a chunk: a chunk's head (13) less
 # "/answer" (7) and the proof with its blank (33).
 _MORE_BYTES = 13 - 7 - 33
+# Of littlefs: a new folder takes two, a rename may take one for a moment.
+_SPARE_BLOCKS = 16
 _MOST_ANSWERS = 64  # that wait for room, those of commands.py among them
 _QUIET_MS = 30000  # so long without a chunk, and another bundle may come
 _RELEASE = "release.txt"
@@ -165,7 +167,7 @@ class Updates:
 
     def _offer(self, name, size, nonce):
         update.remove_folder(update.FOLDER)  # of one that a reset came before
-        _make(_FOLDER)
+        update.make_folder(_FOLDER)
         if name != self._id:
             self._chunk_at = None
         self._id, self._size, self._nonce = name, size, nonce
@@ -174,7 +176,7 @@ class Updates:
                 os.remove(_FOLDER + "/" + other)
         space = os.statvfs("/")
         # The bundle, the staged files and the old ones; blocks are not shared.
-        if 3 * (size - _size(self._path())) > space[0] * (space[3] - 16):
+        if 3 * (size - _size(self._path())) > space[0] * (space[3] - _SPARE_BLOCKS):
             raise Refused("no room for %d bytes" % size)
 
     def _append(self, offset, data):
@@ -198,6 +200,7 @@ class Updates:
         self._say("refused: " + why)
         self._forget()
         self._id = None
+        self.is_complete = False
 
     def _forget(self):
         if self._id:
@@ -235,12 +238,11 @@ def _stage(file, size, board, about, feed):
             raise Refused("made for other files: %s" % path)
     update.remove_folder(update.FOLDER)
     update.remove_folder(update.PREVIOUS)
-    _make(update.FOLDER)
-    _make(update.PREVIOUS)
+    update.make_folder(update.FOLDER)
+    update.make_folder(update.PREVIOUS)
     ready, back = [], []
     for number, (path, length) in enumerate(new):
         feed()
-        _make_parents(path)
         old = _size(path) if update.is_there(path) else None
         if length == old and length is not None and _has_next(file, path, feed):
             continue  # it is as the bundle wants it: flash may have no room for it twice more
@@ -255,6 +257,8 @@ def _stage(file, size, board, about, feed):
             ready.append("%d %s" % (number, path))
     if file.tell() != size - _MAC_BYTES:
         raise Refused("damaged before it was signed")
+    if os.statvfs("/")[3] < _SPARE_BLOCKS // 2:
+        raise Refused("no room to move its files")
     update.write(update.PREVIOUS + "/id", about)
     update.write(update.PREVIOUS + "/list", "\n".join(back))
     update.write(update.FOLDER + "/list", "\n".join(ready))
@@ -353,18 +357,6 @@ def _copy(source, target, left, feed):
     with open(target, "wb") as file:
         for data in _pieces(source, left, feed):
             file.write(data)
-
-
-def _make(path):
-    if not update.is_there(path):
-        os.mkdir(path)
-
-
-def _make_parents(path):
-    at = path.find("/")
-    while at > 0:
-        _make(path[:at])
-        at = path.find("/", at + 1)
 
 
 def _size(path):

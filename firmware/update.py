@@ -80,14 +80,15 @@ def finish():
 
 
 def confirm():
-    """The new files do their work: keep them -> the update's id, None without a trial."""
-    if not is_there(_TRIAL):
-        return None
-    name = text(PREVIOUS + _ID)
-    write(RUNNING, name)
-    os.remove(_TRIAL)
-    remove_folder(PREVIOUS)
-    return name
+    """The new files do their work: keep them -> the update's id.  After OSError, again."""
+    if is_there(_TRIAL):
+        write(RUNNING, text(PREVIOUS + _ID))
+        os.remove(_TRIAL)
+    try:
+        remove_folder(PREVIOUS)
+    except OSError:
+        pass  # it is over: the next start removes it
+    return text(RUNNING)
 
 
 def is_on_trial():
@@ -98,6 +99,13 @@ def is_on_trial():
 def go_back():
     """Decide to take the update back; the next start does it."""
     os.rename(_LIST, _BACK)
+
+
+def make_folder(path):
+    """Make a folder, and those that it lies in, unless it is there."""
+    if path and not is_there(path):
+        make_folder(path.rpartition("/")[0])
+        os.mkdir(path)
 
 
 def remove_folder(path):
@@ -146,12 +154,20 @@ def _count_start():
 
 
 def _move(source, number, target):
-    if not is_there(source):
-        return  # done before the power went
-    if number == "-":
+    # Without its source it was done before the power went.
+    folder = target.rpartition("/")[0]
+    if number != "-":
+        if is_there(source):
+            make_folder(folder)
+            os.rename(source, target)
+        return
+    if is_there(source):
         os.remove(source)
-    else:
-        os.rename(source, target)
+    # MicroPython would import an empty folder in place of a module of its name.
+    while folder and not (is_there(folder) and os.listdir(folder)):
+        if is_there(folder):
+            os.rmdir(folder)
+        folder = folder.rpartition("/")[0]
 
 
 def text(path):

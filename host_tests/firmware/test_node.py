@@ -217,6 +217,27 @@ def test_node_tells_its_updates_what_is_retained(make_bench):
     assert taken == [(b"O", True), (b"C", False)]
 
 
+@pytest.mark.parametrize(("is_on_trial", "count"), [(True, 3), (False, 1)])
+def test_node_whose_flash_fails_at_the_greeting_tries_to_confirm_again(
+    make_bench, is_on_trial, count
+):
+    """One failed write took a good update back; that it went back is said once."""
+    tries, updates = [], fake_updates()
+    updates.is_on_trial = is_on_trial
+
+    def told_at_start():
+        tries.append(bench.clock.now_ms)
+        if len(tries) < 3:
+            raise OSError(5, "EIO")
+        updates.is_on_trial = False
+
+    updates.told_at_start = told_at_start
+    bench = make_bench({"updates": updates})
+    bench.run_ms(60_000)
+    assert len(tries) == count
+    assert len(bench.calls("reconnect")) == 1
+
+
 def test_node_reports_its_health_at_the_start_daily_and_when_asked(make_bench, client):
     bench = make_bench({"cause": 3}, interval_ms=3_600_000)
     client.stats.dropped, client.stats.reconnects = 2, 5

@@ -27,7 +27,13 @@ from tools.boards.release import make_bundle
 KEY = bytes(range(32))
 NONCE = b"8 bytes!"
 OLD = {"a.mpy": b"old a", "lib/b.mpy": b"old b" * 300, "gone.mpy": b"gone", "boot.py": b"boot"}
-NEW = {"a.mpy": b"new a", "lib/b.mpy": b"new b" * 400, "boot.py": b"boot", "sub/c.mpy": b"c"}
+NEW = {
+    "a.mpy": b"new a",
+    "lib/b.mpy": b"new b" * 400,
+    "boot.py": b"boot",
+    "gone/in/c.mpy": b"c",
+    "lib/d.mpy": b"d",
+}
 BASE = {path: hashlib.sha256(data).hexdigest() for path, data in OLD.items()}
 
 
@@ -115,7 +121,8 @@ def files(*but):
 
 
 def is_old(found):
-    return all(found.get(path) == data for path, data in OLD.items()) and "sub/c.mpy" not in found
+    # MicroPython would import an empty folder in place of gone.mpy.
+    return all(found.get(path) == data for path, data in OLD.items()) and not Path("gone").exists()
 
 
 def is_new(found):
@@ -220,7 +227,7 @@ def test_bundle_without_a_base_moves_only_what_is_different(board):
     same = Path("a.mpy").stat().st_ino
     assert node.receive(bundle_of(new, base={path: BASE[path] for path in ("boot.py",)}))
     paths = [line.partition(" ")[2] for line in Path(update.READY).read_text().split("\n")]
-    assert set(paths) == {"lib/b.mpy", "sub/c.mpy", "release.txt", "deployed.txt"}
+    assert set(paths) == {*(NEW.keys() - {"a.mpy", "boot.py"}), "release.txt", "deployed.txt"}
     assert update.finish()
     assert all(Path(path).read_bytes() == data for path, data in new.items())
     assert Path("a.mpy").stat().st_ino == same
@@ -290,6 +297,26 @@ def test_update_whose_confirmation_was_cut_and_then_fails_is_not_said_to_run(boa
     assert node.offer(bundle) == ["rolled back", "have 0 of 300"]
 
 
+@pytest.mark.parametrize("count", range(1, 7))
+def test_confirmation_that_the_flash_refuses_once_succeeds_when_repeated(
+    board, monkeypatch, count
+):
+    node = on_trial()
+    with monkeypatch.context() as patch:
+        cut_at(patch, count, OSError(5, "EIO"))
+        try:
+            node.updates.told_at_start()
+        except OSError:
+            assert update.is_on_trial()  # else takes_back() would mix old files and new
+    if node.updates.is_on_trial:
+        node.updates.told_at_start()
+    assert node.said() == ["running"]
+    assert not node.updates.takes_back()
+    update.finish()
+    assert is_new(files())
+    assert not Path("previous").exists()
+
+
 def test_retained_offer_is_ignored(board):
     """It came with every connection, and forgot the bundle that was on its way."""
     old, bundle = bundle_of(release=1), bundle_of()
@@ -345,6 +372,17 @@ def test_bundle_shorter_than_its_signature_is_refused(board, size):
     Path("incoming", bytes(8).hex()).write_bytes(bytes(size))
     assert not node.updates.stage()
     assert node.said() == ["refused: too short"]
+
+
+def test_refused_offer_leaves_nothing_to_stage(board, monkeypatch):
+    """An offer of no bytes was complete; stage() met the next one without an id."""
+    monkeypatch.setattr(os, "statvfs", lambda path: (4096, 4096, 512, 200, 200))
+    node = Node()
+    node.updates.take(offer(bytes(8), 0))
+    assert node.updates.is_complete
+    node.updates.take(offer(b"too much", 0xFFFF_FFFF))
+    assert node.said()[-1] == "refused: no room for 4294967295 bytes"
+    assert not node.updates.is_complete
 
 
 def test_offer_of_another_bundle_forgets_the_one_before(board):
@@ -405,7 +443,7 @@ def signed(manifest, bodies=b"", length=None):
         ("five\n+ 1 a.mpy", "manifest: invalid literal"),
         ("5\n+ one a.mpy", "manifest: invalid literal"),
         ("5\n+ 1 \xff.mpy", "manifest: "),
-        ("5\n+ 9 a.mpy", "damaged before it was signed"),
+        ("5\n+ 9 gone/in/a.mpy", "damaged before it was signed"),
         ("5\n+ 99 a.mpy", "too short"),
         ("5\n+ 0 a.mpy", "damaged before it was signed"),
         *((f"5\n{line}", f"no path: {line}") for line in (
@@ -421,6 +459,7 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, line, wh
     (said,) = node.said()
     assert said.startswith(f"refused: {why if length is None else 'manifest: '}")
     assert files() == OLD
+    assert is_old(files())
     assert not update.finish()
 
 
@@ -515,6 +554,18 @@ def test_update_that_fills_the_flash_is_taken_back_at_the_next_start(board, monk
     assert not update.is_on_trial()
 
 
+def test_update_that_leaves_no_room_for_its_moves_is_refused(board, monkeypatch):
+    """Folders are made when it is decided: without room it would end half moved."""
+    bundle, node = bundle_of(), Node()
+    node.offer(bundle)
+    for offset in range(0, len(bundle), 300):
+        node.chunk(bundle, offset)
+    monkeypatch.setattr(os, "statvfs", lambda path: (4096, 4096, 512, 7, 7))
+    assert not node.updates.stage()
+    assert node.said() == ["refused: no room to move its files"]
+    assert files() == OLD
+
+
 def test_boot_py_goes_on_to_main_py_whatever_the_flash_does(board, monkeypatch, capsys):
     """On a board main.py does not run when boot.py has failed, and nobody resets it."""
     shown = []
@@ -539,15 +590,15 @@ class PowerCut(BaseException):
 OPERATIONS = ("rename", "remove", "mkdir", "rmdir")
 
 
-def cut_at(monkeypatch, count):
-    """The power goes at the `count`-th change of the filesystem from now on."""
+def cut_at(monkeypatch, count, error=PowerCut):
+    """The power goes at the `count`-th change of the filesystem from now on, or `error`."""
     left = [count]
 
     def counted(function):
         def call(*args, **options):
             left[0] -= 1
             if left[0] == 0:
-                raise PowerCut
+                raise error
             return function(*args, **options)
 
         return call

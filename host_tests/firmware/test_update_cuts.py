@@ -13,7 +13,7 @@ from tools.micropython import choose
 KEY = bytes(range(32))
 # Small ones lie in littlefs's directory, larger ones in blocks of their own.
 OLD = {"a.py": b"V = 1", "b.py": b"V = 1  # " + b"x" * 300, "gone.py": b"V = 1"}
-NEW = {"a.py": b"V = 2", "b.py": b"V = 2  # " + b"y" * 310, "sub/c.py": b"V = 2"}
+NEW = {"a.py": b"V = 2", "b.py": b"V = 2  # " + b"y" * 310, "gone/in/c.py": b"V = 2"}
 
 
 @pytest.fixture(scope="module")

@@ -152,6 +152,9 @@ class Sweep:
         )
         if is_old == is_new:
             raise Wrong("neither all old nor all new")
+        before, after = ({path.split("/")[0] for path in one} for one in (self.old, self.new))
+        if is_old and any(map(update.is_there, after - before)):
+            raise Wrong("a folder is left")  # imported in place of a module of its name
         if is_new and not update.is_on_trial() and not update.is_there(update.RUNNING):
             raise Wrong("new without trial")
 
