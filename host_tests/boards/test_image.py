@@ -105,7 +105,7 @@ def test_board_of_the_page_builds_an_image_that_boots(page, boot, tmp_path):
     assert report["board"] == "LILYGO_TTGO_LORA32"
 
 
-def test_chip_of_the_page_is_one_line_more(page, boot, tmp_path, monkeypatch):
+def test_chip_of_the_page_is_one_table_more(page, boot, tmp_path, monkeypatch):
     folder, (_, _, chip) = page
     with (folder / "chips.toml").open("a") as file:
         file.write(chip)
