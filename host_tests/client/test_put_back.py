@@ -13,7 +13,7 @@ from host_tests.client.scripts import read_scripts
 from tools.project import ROOT
 from umqtt31 import MQTTClient
 
-FAT = ROOT / "host_tests" / "journal" / "device" / "fat.py"
+CUTS = ROOT / "host_tests" / "journal" / "device" / "cuts.py"
 
 
 def list_as_payload(name, value, real=umqtt31.as_bytes):
@@ -68,6 +68,7 @@ def test_journal_on_fat_is_found_to_lose_messages_where_it_is_not_refused(microp
     source = path.read_text()
     assert source.count("if _is_on_fat(path):") == 1
     path.write_text(source.replace("if _is_on_fat(path):", "if False:"))
-    done = micropython.run(FAT, heap_bytes=4 << 20, micropypath=[ROOT, tmp_path / "lib"])
+    paths = [ROOT, tmp_path / "lib"]
+    done = micropython.run(CUTS, args=("fat", 0, 1), heap_bytes=4 << 20, micropypath=paths)
     cuts, _, wrong, _ = done.stdout.split()
     assert int(cuts) > 80 and int(wrong) > 0

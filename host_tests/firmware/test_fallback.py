@@ -196,4 +196,4 @@ def test_waking_node_writes_down_that_its_journal_works_again(
         now=int, set_clock=None,
     )  # fmt: skip
     assert assemble(CONFIG | {"store": store, "streams": [1]}, board)
-    assert (State().journal, State().asleep) == (journal, {"accepted": [7]})
+    assert (State().journal, State().asleep["accepted"]) == (journal, [7])

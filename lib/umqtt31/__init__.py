@@ -1290,8 +1290,10 @@ def _read(client):
             n = _PIECE
     got = client._stream.readinto(into, n)
     if got:
-        if have or client._lacks < 0:
-            client._ping_at = client._ping_at and client._now  # PINGRESP comes behind it
+        client._rx_at = client._now
+        if client._ping_at is not None and (have or client._lacks < 0):
+            client._ping_at = None  # PINGRESP comes behind it, so this is an answer, too
+            client._wake = client._now
         if have:
             pack_into("64s", client._rx, have, into)
         else:
@@ -1338,8 +1340,6 @@ def _take(client):
             _deliver(client, rx[at] >> 1 & 3, True)
         else:
             client._handle(rx[at], pos, size)
-    if handled:
-        client._rx_at = client._now
     return handled
 
 
