@@ -37,7 +37,7 @@ MANY = [(front, stream, range(n)) for front, row in COUNTS.items() for stream, n
 SPECIAL = (
     ("calls", "plain", (501, 653, 1094, 1777, 2218, 2555, 4546, 8502, 25819)),
     ("calls", "TLS", (268, 931, 1469, 1823, 21178, 21352, 21362, 22851, 2007026, 2008098)),
-    ("calls", "unsteady", (20381,)),
+    ("calls", "unsteady", (1469, 20381)),
     ("reboots", "plain", (1000488, 1001296)),
     ("reboots", "TLS", (2001274,)),
     ("blocking", "plain", (1475,)),
@@ -67,7 +67,7 @@ WRONG = (
      queueing, "extend", "super()._rest()\n            self._expire()", "super()._rest()"),
     ("calls", "plain", "refused over a closed stream", "AttributeError",
      v5.MQTTClient, "refuse", "if self._stream:", "if True:"),
-    ("calls", "TLS", "request in the place of a ping", "connection",
+    ("calls", "unsteady", "request in the place of a ping", "connection",
      core, "begin_request", "if client._first:", "if False:"),
     ("tasks", "plain", "done when it is handed over", "MQTT-4.3.2-4",
      aio._Messages, "__next__", "raise one._stop",
