@@ -18,7 +18,7 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "fleet": (("tools/fleet/",), (), 11_930),
     "tests": (("host_tests/",), ("host_tests/fleet/",), 40_150),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_060),
-    "all": (("",), (), 85_430),
+    "all": (("",), (), 85_440),
 }
 
 

@@ -131,7 +131,7 @@ def extend(base):
                 at = self._head
                 if at == self._tail or not self._ring[at]:
                     at = next_entry(self)
-                if at >= 0:
+                if at >= 0 and self._ring[at] & 0xF0:  # else it is spoilt
                     self._order = 1 if self._ring[at] & 0xF0 == _PUBACK else 2
             # SIB-RELIABILITY: one QoS, above 0.  SIB-NOEXC: nothing expires.
             if not qos or max_age != 0 or qos != self._order < 3:
