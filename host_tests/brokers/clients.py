@@ -4,6 +4,7 @@ import itertools
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -89,11 +90,8 @@ class Node:
         assert self.client.flush(SECONDS * 1000)
 
 
-class Watched:
-    """Opens links to a broker, one after the other, as `connect(stream=…)` takes it.
-
-    `saw` hears the first byte of what was read, is to be written and was written.
-    """
+class Watched(ABC):
+    """Opens links to a broker, one after the other, as `connect(stream=…)` takes it."""
 
     def __init__(self, broker: Any) -> None:
         self._broker = broker
@@ -117,9 +115,10 @@ class Watched:
             self.saw(buf[off], False)
         return n
 
+    @abstractmethod
     def saw(self, first: int, is_before: bool) -> None:
-        """`is_before`: it is not written yet."""
-        raise NotImplementedError
+        """What a test does at a packet that was read, is to be written (`is_before`) or was
+        written: `first` is its first byte."""
 
 
 class Other:
