@@ -67,7 +67,7 @@ def text_of(error, cause, place):
     if code == TOO_LARGE and cause:
         return (
             "a message of %d bytes came, larger than memory or buffer_size: "
-            "raise it or set on_oversize" % cause
+            "raise buffer_size or set on_oversize" % cause
         )
     if code == REFUSED_FILTER and cause:
         return "broker refused %r: %s" % (cause[0], text_of_code(cause[1] | 128))
