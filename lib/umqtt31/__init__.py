@@ -14,8 +14,9 @@ that costs nothing before a program imports it.  docs/reference/client.md lists 
 #     state | size, 2 bytes | packet id, 2 bytes | packet ...
 #
 # This is an entry.  `state` is the first byte of the answer that it waits for (PUBACK, PUBREC,
-# PUBCOMP), _OWED if its PUBREL is to go out, and 0 once it is done; + _AGAIN if what goes out
-# for it may have gone out before.  Entries stand in the order of publish():
+# PUBCOMP), _OWED if its PUBREL is to go out, _SPOILT if the store could not give it back as
+# it was, and 0 once it is done; + _AGAIN if what goes out for it may have gone out before.
+# Entries stand in the order of publish():
 #
 #     _head                      _next                     _tail
 #      | went out, no answer yet  | are to go out           | free
@@ -74,7 +75,7 @@ _PUBCOMP = const(0x70)
 _SUBSCRIBE = const(0x82)
 _UNSUBSCRIBE = const(0xA2)
 _AGAIN = const(8)  # the DUP bit of a packet, too
-_SPOILT = const(1)  # the state of an entry that the store could not give back as it was
+_SPOILT = const(1)
 _ENTRY = const(5)  # bytes in front of the packet of an entry
 _PIECE = const(64)
 _MOST_ACKS = const(132)  # bytes of answers that may wait while packets are handled
