@@ -16,9 +16,9 @@ MOST = {  # area: folders, what of them is counted elsewhere, lines
     "boards": (CLIENT, (), 5_340),
     "tools": (("tools/",), ("tools/fleet/",), 7_480),
     "fleet": (("tools/fleet/",), (), 11_930),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 40_150),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 40_170),
     "tests of the fleet": (("host_tests/fleet/",), (), 9_060),
-    "all": (("",), (), 85_440),
+    "all": (("",), (), 85_450),
 }
 
 
