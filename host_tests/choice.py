@@ -28,3 +28,18 @@ def class_for(level, options, is_queueing=False):
 def loaded_modules():
     """-> those of the library that are loaded now."""
     return [sys.modules[one] for one in _NAMES if one in sys.modules]
+
+
+def modules_with(name):
+    """-> those of them that have a global of that name."""
+    return [module for module in loaded_modules() if name in module.__dict__]
+
+
+def turn(clock):
+    """Let the library look at this clock."""
+    for name in ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms"):
+        for module in modules_with(name):
+            if name != "sleep_ms" or module.__name__ != "umqtt31.aio":  # asyncio's own
+                setattr(module, name, getattr(clock, name))
+    for module in modules_with("time"):
+        module.time = clock

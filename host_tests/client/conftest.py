@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import umqtt31
+from host_tests.choice import modules_with
 from host_tests.client import dialogue
 from host_tests.patience import SECONDS
 from tools.micropython import interpreters
@@ -35,7 +36,7 @@ def restore_modules(monkeypatch):
     assert umqtt31.MQTTClient  # with all modules of it
     monkeypatch.setitem(sys.modules, "socket", sys.modules["socket"])
     for name in _REPLACED:
-        for module in dialogue.modules_with(name):
+        for module in modules_with(name):
             monkeypatch.setattr(module, name, getattr(module, name))
 
 

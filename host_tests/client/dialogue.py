@@ -8,7 +8,7 @@ written with it.  It changes the names `time`, `socket` and, while a client is m
 import sys
 
 import umqtt31
-from host_tests.choice import class_for, loaded_modules
+from host_tests.choice import class_for, loaded_modules, modules_with, turn
 from host_tests.client import wire
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
@@ -33,24 +33,6 @@ def speak(level):
     global default_level
     default_level = level
     wire.speak(level)
-
-
-def modules_with(name):
-    """-> the client's modules that have a global of that name."""
-    return [module for module in loaded_modules() if name in module.__dict__]
-
-
-_TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms")
-
-
-def turn(clock):
-    """Let the client's modules look at this clock."""
-    for name in _TIMES:
-        for module in modules_with(name):
-            if name != "sleep_ms" or module.__name__ != "umqtt31.aio":  # asyncio's own
-                setattr(module, name, getattr(clock, name))
-    for module in modules_with("time"):
-        module.time = clock
 
 
 def error_of(function, *args, **options):

@@ -30,7 +30,7 @@ def connect_code(port):
 
 def connect_without_answer(port):
     """Nothing comes, so the clock may be turned: -> (code, seconds waited)."""
-    from host_tests.client.dialogue import turn
+    from host_tests.choice import turn
     from host_tests.standin.clock import Clock
 
     clock = Clock()

@@ -1,7 +1,5 @@
 """The journal stops for good, and the client goes on: what is new waits in RAM."""
 
-import socket  # noqa: F401 - to be put back
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +7,8 @@ import pytest
 import umqtt31
 from assemble import assemble
 from fallback import Fallback
-from host_tests.client import dialogue, wire
+from host_tests.client import wire
+from host_tests.client.conftest import restore_modules  # noqa: F401 - for each test
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.firmware.node_bench import CONFIG, FakeNetwork
 from host_tests.standin.nor import Flash
@@ -18,14 +17,6 @@ from umqtt31 import FULL, JOURNAL, Journal, MQTTError
 
 DEAD = dict.fromkeys(range(16), False)
 SAYS_SO = dict.fromkeys(range(16), True)
-
-
-@pytest.fixture(autouse=True)
-def restore_modules(monkeypatch):
-    monkeypatch.setitem(sys.modules, "socket", sys.modules.get("socket"))
-    for name in ("random", "ticks_ms", "ticks_add", "ticks_diff", "sleep_ms"):
-        for module in dialogue.modules_with(name):
-            monkeypatch.setattr(module, name, getattr(module, name))
 
 
 @pytest.fixture(params=[DEAD, SAYS_SO], ids=["silent", "says so"])

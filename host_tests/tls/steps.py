@@ -10,7 +10,7 @@ import select
 import sys
 import time
 
-from host_tests.client.dialogue import modules_with, turn
+from host_tests.choice import modules_with, turn
 from host_tests.standin import packets
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
