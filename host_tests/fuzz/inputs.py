@@ -7,6 +7,8 @@ import random
 
 from host_tests.standin import packets
 
+from .target import LEVELS
+
 _TOPICS = (b"t", b"a/b", b"b", b"", b"a/" + b"x" * 60)
 _FIRST_ACKS = (0x40, 0x50, 0x62, 0x6A, 0x70, 0xB0)
 _REASONS = (0, 0, 0x10, 0x11, 0x80, 0x87, 0x92, 0x97)
@@ -30,8 +32,6 @@ _WRONG: tuple[dict, ...] = (
     {"reason_string": b"\xff"},
     {"maximum_qos": 2},
 )
-# The level is in two bits of an input's second byte.
-LEVELS = (3, 4, 5, 5)
 
 
 def generate(dice: random.Random) -> bytes:
