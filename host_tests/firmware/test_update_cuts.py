@@ -9,6 +9,7 @@ from tools.boards.compile import build_tree
 from tools.boards.profile import load_profile
 from tools.boards.release import make_bundle
 from tools.micropython import choose
+from tools.project import ROOT
 
 KEY = bytes(range(32))
 # Small ones lie in littlefs's directory, larger ones in blocks of their own.
@@ -43,7 +44,7 @@ def test_update_cut_at_any_two_operations_ends_well(
     done = choose(bits=64).run(
         Path(__file__).with_name("device") / "cut_update.py",
         args=[way, program_bytes, KEY.hex()],
-        micropypath=[tree],
+        micropypath=[tree, ROOT],
         cwd=tmp_path,
         heap_bytes=64 << 20,
         timeout=600,

@@ -15,6 +15,7 @@ import os
 import sys
 
 import update
+from host_tests.standin.ramflash import RamFlash
 from ota import Updates
 
 BLOCK = 4096
@@ -27,44 +28,14 @@ class Wrong(Exception):
     pass
 
 
-class Flash:
-    """Blocks of bytes, and the log of what was done to them: (block, offset, data), with
-    offset None for an erase, and how much of the bundle was acknowledged before."""
+class Flash(RamFlash):
+    """`log`: address, new bytes, and how much of the bundle was acknowledged before."""
 
-    def __init__(self, blocks):
-        self.blocks = list(blocks)
-        self.views = [memoryview(block) for block in blocks]  # littlefs reads millions of times
+    def __init__(self, data=None, acknowledged=0):
+        super().__init__(BLOCKS, BLOCK, data and bytearray(data))
         self.log = []
-        self.acknowledged = 0
-
-    def readblocks(self, block, buf, offset=0):
-        buf[:] = self.views[block][offset : offset + len(buf)]
-
-    def writeblocks(self, block, buf, offset):
-        self._do(block, offset, bytes(buf))
-
-    def ioctl(self, op, arg):
-        if op == 4:
-            return BLOCKS
-        if op == 5:
-            return BLOCK
-        if op == 6:
-            self._do(arg, None, None)
-        return 0
-
-    def _do(self, block, offset, data):
-        self.log.append((block, offset, data, self.acknowledged))
-        self.blocks[block] = changed(self.blocks[block], offset, data)
-        self.views[block] = memoryview(self.blocks[block])
-
-
-def changed(before, offset, data, is_half=False):
-    """The block after an operation, or after half of it."""
-    if offset is None:
-        return bytes(BLOCK // 2) + before[BLOCK // 2 :] if is_half else b"\xff" * BLOCK
-    if is_half:
-        data = data[: len(data) // 2]
-    return before[:offset] + data + before[offset + len(data) :]
+        self.acknowledged = acknowledged
+        self.hook = lambda at, after: self.log.append((at, after, self.acknowledged))
 
 
 def read(path):
@@ -91,7 +62,7 @@ class Sweep:
 
     def first(self):
         """The flash before the first cut."""
-        flash = Flash([b"\xff" * BLOCK] * BLOCKS)
+        flash = Flash()
         os.VfsLfs2.mkfs(flash, progsize=self.unit)
         self.mount(flash)
         for path, data in self.old.items():
@@ -102,12 +73,11 @@ class Sweep:
         if self.way != "good":
             self.mount(flash)
             self.live(flash)
-        return tuple(flash.blocks)
+        return bytes(flash.data)
 
-    def run(self, blocks, acknowledged=0, is_last=False):
+    def run(self, data, acknowledged=0, is_last=False):
         """From a start with this flash to the decision -> the log."""
-        flash = Flash(blocks)
-        flash.acknowledged = acknowledged
+        flash = Flash(data, acknowledged)
         states = []
         for _ in range(MOST_LIVES):
             self.mount(flash)
@@ -195,10 +165,10 @@ class Sweep:
         return False
 
     def sweep(self):
-        blocks = self.first()
-        log = self.run(blocks)
+        data = self.first()
+        log = self.run(data)
         self.operations = len(log)
-        for at, half, cut, acknowledged in cuts(blocks, log):
+        for at, half, cut, acknowledged in cuts(data, log):
             self.where = at, half
             self.cuts += 1
             again = self.run(cut, acknowledged)
@@ -210,16 +180,16 @@ class Sweep:
                 self.run(cut_2, acknowledged_2, True)
 
 
-def cuts(blocks, log):
-    """(number, is the operation half done, blocks, acknowledged) of each cut."""
-    blocks = list(blocks)
-    for at, (block, offset, data, acknowledged) in enumerate(log):
-        whole = blocks[block]
-        for is_half in (False, True):
-            if is_half:
-                blocks[block] = changed(whole, offset, data, True)
-            yield at, is_half, tuple(blocks), acknowledged
-        blocks[block] = changed(whole, offset, data)
+def cuts(data, log):
+    """(number, is the operation half done, flash, acknowledged) of each cut; the flash is valid
+    until the next one.  Half an erase leaves zeros."""
+    data = bytearray(data)
+    for number, (at, after, acknowledged) in enumerate(log):
+        yield number, False, data, acknowledged
+        half = len(after) // 2
+        data[at : at + half] = bytes(half) if len(after) == BLOCK else after[:half]
+        yield number, True, data, acknowledged
+        data[at : at + len(after)] = after
 
 
 def main(way, unit, key):
