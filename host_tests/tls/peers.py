@@ -4,11 +4,11 @@ import contextlib
 import socket
 import ssl
 import struct
-import threading
 
 from host_tests.brokers.certificates import Certificates
 from host_tests.standin import packets
 from tools.demo.listener import Listener
+from tools.demo.proxy import Proxy
 
 _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 _RESET = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -46,59 +46,25 @@ def bursting(certificates: Certificates, name: str, messages: list[bytes]) -> Li
     return Listener(serve)
 
 
-class Relay:
-    """Relays `port` to `server_port` in pieces of at most `piece_bytes`, inside `with`.
+class Relay(Proxy):
+    """A proxy that takes orders from another process: a connection to `control` is for the next
+    of `orders`, its own methods."""
 
-    A connection to `control` takes the next of `orders`: "hold" stops what goes from the
-    client to the server, "release" lets it go on, "cut" ends both without a word.
-    """
-
-    def __init__(self, server_port: int, piece_bytes: int = 65536, orders: tuple = ()) -> None:
-        self._server_port = server_port
-        self._piece_bytes = piece_bytes
+    def __init__(self, server_port: int, orders: tuple = ()) -> None:
+        super().__init__(server_port)
         self._orders = list(orders)
-        self._ends: list[socket.socket] = []
-        self._may_pass = threading.Event()
-        self._may_pass.set()
-        self._listeners = Listener(self._join), Listener(self._obey)
-        self.port, self.control = (one.port for one in self._listeners)
+        self._office = Listener(self._obey)
+        self.control = self._office.port
 
-    def __enter__(self) -> "Relay":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._may_pass.set()
-        for one in self._listeners:
-            one.close()
+    def close(self) -> None:
+        """As any proxy's: without a word, as far as TLS goes."""
+        self._office.close()
+        super().close()
 
     def _join(self, client: socket.socket) -> None:
-        server = socket.create_connection(("127.0.0.1", self._server_port))
-        self._ends += [client, server]
-        for source, target, is_held in (client, server, True), (server, client, False):
-            target.setsockopt(*_NODELAY)
-            work = (source, target, is_held)
-            threading.Thread(target=self._pass_on, args=work, daemon=True).start()
+        client.setsockopt(*_NODELAY)
+        super()._join(client)
 
     def _obey(self, connection: socket.socket) -> None:
-        order = self._orders.pop(0)
-        if order == "hold":
-            self._may_pass.clear()
-        elif order == "cut":
-            _end(*self._ends)
-        else:
-            self._may_pass.set()
+        getattr(self, self._orders.pop(0))()
         connection.close()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket, is_held: bool) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(self._piece_bytes):
-                if is_held:
-                    self._may_pass.wait()
-                target.sendall(data)
-        _end(source, target)
-
-
-def _end(*connections: socket.socket) -> None:
-    for one in connections:
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)

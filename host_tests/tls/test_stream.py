@@ -37,8 +37,11 @@ def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, strict_port, pair
     assert run_signing("tasks", strict_port, pair, 900) == expected
 
 
-def test_records_that_come_byte_by_byte_are_put_together(run_signing, strict_port, pair):
-    with Relay(strict_port, piece_bytes=1) as relay:
+def test_records_that_come_byte_by_byte_are_put_together(
+    run_signing, strict_port, pair, monkeypatch
+):
+    monkeypatch.setattr("tools.demo.proxy._PIECE_BYTES", 1)
+    with Relay(strict_port) as relay:
         assert run_signing("messages", relay.port, pair, 100) == messages(100)
 
 
@@ -50,7 +53,7 @@ def test_writing_without_room_waits_and_loses_nothing(run, brokers, pair):
 
 def test_connection_that_ends_without_a_word_was_closed(run_signing, strict_port, pair):
     """On the desk as on a board."""
-    with Relay(strict_port, orders=("cut",)) as relay:
+    with Relay(strict_port, orders=("close",)) as relay:
         assert run_signing("cut", relay.port, relay.control, pair) == CLOSED
 
 
