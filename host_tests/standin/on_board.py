@@ -52,10 +52,10 @@ assert scripted.write(b"hello", 3, 2) is None is scripted.readinto(buf, 8)
 assert scripted.write(b"hello", 3, 2) == 2 == scripted.readinto(buf, 8)
 assert buf[:2] == b"ye" and scripted.take() == b""
 
-fixed = FixedStream(8)
-fixed.feed(b"abc")
-assert fixed.readinto(buf, 2) == 2 and buf[:2] == b"ab"
-assert fixed.write(b"0123456789", 0, 10) == 8 and fixed.take() == b"01234567"
+fixed = FixedStream(read_most=2, write_most=8)
+fixed.answer(b"01", b"abc")
+assert fixed.readinto(buf, 8) == 2 and buf[:2] == b"ab"
+assert fixed.write(b"0123456789", 0, 10) == 8 and fixed.take() == b"234567"
 
 watchful = WatchfulStream(b"abc", 2, True, True)
 assert [watchful.readinto(buf, 8) for _ in range(4)] == [2, None, 1, 0]

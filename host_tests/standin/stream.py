@@ -3,41 +3,68 @@
 They never block; each plays network and broker at once.  Run under CPython and MicroPython.
 """
 
+_FIXED_BYTES = 8192
+
 
 class Misuse(Exception):
     """The client did to a stream what it never may do."""
 
 
-class ScriptedStream:
-    """A MicroPython stream without a network behind it.
-
-    Reads `read_most` bytes at a time, 0 for any number; takes `write_most` bytes
-    at a time and then none for one call.  While `is_blocked`, nothing can be
-    written.  `write_error` is raised by `write()`, once it took all of `takes`.
-    """
+class _Stream:
+    """Takes `write_most` bytes at a time, 0 for any number, and then none for one call.  While
+    `is_blocked`, nothing can be written.  `write_error` is raised by `write()`, once it took all
+    of `takes`."""
 
     def __init__(self, read_most=0, write_most=0):
-        self.read_most = read_most
+        self.read_most = read_most  # bytes at a time, 0 for any number
         self.write_most = write_most
         self.is_blocked = False
         self.takes = -1  # so many writes more, then none; -1: any number
         self._is_full = False
         self.is_closed = False
         self.write_error = None
+        self._answers = []
+
+    def answer(self, request, reply):
+        """As soon as the client has written `request` (whole), feed `reply`."""
+        self._answers.append((request, reply))
+
+    def _taken(self, n):
+        # -> how many of `n` bytes are taken now, None if there is no room.
+        if self.write_error and self.takes <= 0:
+            raise self.write_error
+        if self.is_blocked or self._is_full or not self.takes:
+            self._is_full = False
+            return None
+        self.takes -= 1
+        if 0 < self.write_most < n:
+            self._is_full = True
+            return self.write_most
+        return n
+
+    def close(self):
+        self.is_closed = True
+
+    def setblocking(self, *args):
+        pass
+
+    setsockopt = connect = setblocking
+
+
+class ScriptedStream(_Stream):
+    """A MicroPython stream without a network behind it."""
+
+    def __init__(self, read_most=0, write_most=0):
+        super().__init__(read_most, write_most)
         self.writes = []  # the sizes that were offered to write()
         self.sent = b""  # what the client wrote and no test took yet
         self._pieces = []
         self._at = 0  # what of the first one was read
-        self._answers = []
 
     def feed(self, *pieces):
         """Let the client read these: bytes, None for "nothing now", b"" for the
         end of the stream, an OSError to be raised; the last two for ever."""
         self._pieces.extend(pieces)
-
-    def answer(self, request, reply):
-        """As soon as the client has written `request` (whole), feed `reply`."""
-        self._answers.append((request, reply))
 
     def has_answered(self):
         """Did the client write every request?"""
@@ -78,15 +105,9 @@ class ScriptedStream:
         assert not self.is_closed, "write after close"
         assert n > 0, "write of nothing"
         self.writes.append(n)
-        if self.write_error and self.takes <= 0:
-            raise self.write_error
-        if self.is_blocked or self._is_full or not self.takes:
-            self._is_full = False
+        n = self._taken(n)
+        if n is None:
             return None
-        self.takes -= 1
-        if 0 < self.write_most < n:
-            n = self.write_most
-            self._is_full = True
         self.sent += bytes(buf[off : off + n])
         while self._answers and self.sent.startswith(self._answers[0][0]):
             request, reply = self._answers.pop(0)
@@ -94,73 +115,82 @@ class ScriptedStream:
             self.feed(reply)
         return n
 
-    def close(self):
-        self.is_closed = True
 
-    def setblocking(self, *args):
-        pass
+class FixedStream(_Stream):
+    """The same, as far as it needs no memory, for tests with the heap locked.  An answer is there
+    at once."""
 
-    setsockopt = connect = setblocking
+    def __init__(self, read_most=0, write_most=0):
+        super().__init__(read_most, write_most)
+        self._incoming, self._outgoing = bytearray(_FIXED_BYTES), bytearray(_FIXED_BYTES)
+        self._pos = self._end = self._out = 0
+        self._is_ended = False
+        self._read_error = None
 
+    @property
+    def sent(self):
+        return bytes(self._outgoing[: self._out])
 
-class FixedStream:
-    """Allocates nothing, for tests with the heap locked; `room`: how much `write()` takes;
-    `is_ended`: nothing comes any more."""
+    def feed(self, *pieces):
+        if self._pos == self._end:
+            self._pos = self._end = 0
+        for piece in pieces:
+            if isinstance(piece, OSError):
+                self._read_error = piece
+            elif piece is not None:
+                self._is_ended = not piece
+                self._incoming[self._end : self._end + len(piece)] = piece
+                self._end += len(piece)
 
-    def __init__(self, size=8192):
-        self.incoming = bytearray(size)
-        self.outgoing = bytearray(size)
-        self.pos = self.end = self.out = 0
-        self.read_most = size
-        self.room = size
-        self.is_ended = False
+    def answer(self, request, reply):
+        super().answer(request, reply)
+        self.feed(reply)
 
-    def feed(self, data):
-        """Let the client read `data` next; copies in a loop, so allocates nothing."""
-        if self.pos == self.end:
-            self.pos = self.end = 0
-        end = self.end
-        for byte in data:
-            self.incoming[end] = byte
-            end += 1
-        self.end = end
+    def has_answered(self):
+        """Did the client write every request?  They are taken, then."""
+        sent = self.sent
+        for request, _ in self._answers:
+            if not sent.startswith(request):
+                return False
+            sent = sent[len(request) :]
+        self._answers = []
+        self._out = len(sent)
+        self._outgoing[: self._out] = sent
+        return True
 
     def take(self):
-        """-> what was written since the last call; allocates."""
-        sent = bytes(self.outgoing[: self.out])
-        self.out = 0
+        """-> what was written since the last call and is no request; allocates."""
+        self.has_answered()
+        sent = self.sent
+        self._out = 0
         return sent
 
     def readinto(self, buf, n):
-        left = self.end - self.pos
+        pos = self._pos
+        left = self._end - pos
         if not left:
-            return 0 if self.is_ended else None
+            if self._read_error:
+                raise self._read_error
+            return 0 if self._is_ended else None
         if n > left:
             n = left
-        if n > self.read_most:
+        if 0 < self.read_most < n:
             n = self.read_most
-        pos = self.pos
         for i in range(n):
-            buf[i] = self.incoming[pos]
+            buf[i] = self._incoming[pos]
             pos += 1
-        self.pos = pos
+        self._pos = pos
         return n
 
     def write(self, buf, off, n):
-        if n > self.room:
-            n = self.room
-        if not n:
-            return None
-        self.room -= n
-        out = self.out
-        for i in range(n):
-            self.outgoing[out] = buf[off + i]
-            out += 1
-        self.out = out
+        n = self._taken(n)
+        if n:
+            out = self._out
+            for i in range(n):
+                self._outgoing[out] = buf[off + i]
+                out += 1
+            self._out = out
         return n
-
-    def close(self):
-        pass
 
 
 class WatchfulStream:

@@ -76,7 +76,7 @@ def test_messages_are_refused_by_the_handler():
 
 
 def _break_off(d):
-    d.stream.is_ended = True
+    d.stream.feed(b"")
 
 
 def _be_silent(d):

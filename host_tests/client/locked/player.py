@@ -26,73 +26,6 @@ class Locked:
 locked = Locked()
 
 
-class LockedStream(FixedStream):
-    """What ScriptedStream has, as far as it needs no memory.  An answer is there at once."""
-
-    def __init__(self, read_most=0, write_most=0):
-        super().__init__()
-        self.read_most = read_most or len(self.incoming)
-        self.write_most = write_most
-        self.takes = -1
-        self.write_error = self.read_error = None
-        self.is_blocked = self.is_closed = self._is_full = False
-        self._requests = []
-
-    @property
-    def sent(self):
-        return bytes(self.outgoing[: self.out])
-
-    def feed(self, *pieces):
-        for piece in pieces:
-            if isinstance(piece, OSError):
-                self.read_error = piece
-            elif piece:
-                super().feed(piece)
-            elif piece is not None:
-                self.is_ended = True
-
-    def readinto(self, buf, n):
-        if self.read_error and self.pos == self.end:
-            raise self.read_error
-        return super().readinto(buf, n)
-
-    def answer(self, request, reply):
-        self._requests.append(request)
-        self.feed(reply)
-
-    def has_answered(self):
-        """Did the client write every request?  They are taken, then."""
-        sent = self.sent
-        for request in self._requests:
-            if not sent.startswith(request):
-                return False
-            sent = sent[len(request) :]
-        self._requests = []
-        self.out = len(sent)
-        self.outgoing[: self.out] = sent
-        return True
-
-    def take(self):
-        self.has_answered()
-        return super().take()
-
-    def write(self, buf, off, n):
-        if self.write_error:
-            raise self.write_error
-        if self.is_blocked or self._is_full or not self.takes:
-            self._is_full = False
-            return None
-        self.takes -= 1
-        if 0 < self.write_most < n:
-            n = self.write_most
-            self._is_full = True
-        self.room = n
-        return super().write(buf, off, n)
-
-    def close(self):
-        self.is_closed = True
-
-
 class Handler:
     """Uses all of Message that is said not to allocate, and keeps what it saw."""
 
@@ -145,7 +78,7 @@ class Pairs:
 
 
 class LockedDialogue(Dialogue):
-    make_stream = LockedStream
+    make_stream = FixedStream
 
     def listen(self):
         self.handler, self.drops, self.oversize = Handler(), Pairs(), Pairs()
