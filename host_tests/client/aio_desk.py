@@ -1,7 +1,6 @@
 """What the asyncio front does with a real broker, one function each.
 
-Run by `test_aio.py` under CPython (imported) and under MicroPython (as a script:
-micropython aio_desk.py PORT FUNCTION LEVEL); each returns numbers and bytes.
+Called by `test_aio.py` under CPython and MicroPython; each returns numbers and bytes.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ class Broker:
     """Where the clients of one run connect; `topic` is that run's own."""
 
     def __init__(self, name, port, level):
-        self.port, self.level = int(port), level
+        self.port, self.level = port, level
         self.topic = b"%s%d/%d" % (name.encode(), level, sys.maxsize & 0xFFFF)
 
     def client(self, name=b"", base=aio.extend, **options):
@@ -173,8 +172,4 @@ async def keep(broker, path):
 
 def run(port, name, level, *args):
     """-> what the function of that name returned."""
-    return asyncio.run(globals()[name](Broker(name, port, int(level)), *args))
-
-
-if __name__ == "__main__":
-    print(repr(run(*sys.argv[1:])))
+    return asyncio.run(globals()[name](Broker(name, port, level), *args))

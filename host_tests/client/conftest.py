@@ -1,15 +1,13 @@
 """Runs the dialogues at all levels, and puts back what they replace in the client."""
 
-import ast
 import sys
-from pathlib import Path
 
 import pytest
 
 import umqtt31
 from host_tests.choice import modules_with
 from host_tests.client import dialogue
-from host_tests.patience import SECONDS
+from host_tests.client.runner import call_on
 from tools.micropython import interpreters
 from tools.project import ROOT
 
@@ -42,16 +40,11 @@ def restore_modules(monkeypatch):
 
 @pytest.fixture(params=[None, *interpreters()], ids=lambda one: one.id if one else "cpython")
 def desk(request):
-    """desk(MODULE, ...) -> what run(...) of that module returns, in every interpreter in turn."""
+    """desk(MODULE, NAME, ...) -> what that function returns, in every interpreter in turn."""
 
-    def run(module, *args):
+    def run(module, name, *args):
         if request.param is None:
-            return module.run(*args)
-        path = [ROOT, ROOT / "lib"]
-        done = request.param.run(
-            Path(module.__file__), args=args, micropypath=path, heap_bytes=800_000, timeout=SECONDS
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return ast.literal_eval(done.stdout)
+            return getattr(module, name)(*args)
+        return call_on(request.param, module, name, args, [ROOT, ROOT / "lib"], 800_000)[1]
 
     return run

@@ -1,6 +1,4 @@
-"""A program for umqtt.simple with a real broker; prints what it saw.  `moving.py PORT TOPIC`"""
-
-import sys
+"""A program for umqtt.simple with a real broker, called under CPython and MicroPython."""
 
 from umqtt31.simple import MQTTClient
 
@@ -28,7 +26,3 @@ def run(port, topic):
         client.wait_msg()
     client.disconnect()
     return seen
-
-
-if __name__ == "__main__":
-    print(run(int(sys.argv[1]), sys.argv[2]))

@@ -1,17 +1,15 @@
 """What a client does on a real socket with a broker that misbehaves, one function each.
 
-Run by `test_network.py` under CPython (imported) and under MicroPython (as a
-script: micropython network.py FUNCTION PORT); each returns numbers and bytes.
+Called by `test_network.py` under CPython and MicroPython; each returns numbers and bytes.
 """
 
-import sys
 import time
 
 from umqtt31 import MQTTClient, MQTTError
 
 
 def new_client(port, server="127.0.0.1", **options):
-    return MQTTClient(b"dev", server, int(port), **options)
+    return MQTTClient(b"dev", server, port, **options)
 
 
 def code_of_connect(client):
@@ -87,12 +85,3 @@ def receive_a_megabyte(port):
 def receive_slowly(port):
     """Many messages cut into odd segments."""
     return receive(port, 300)
-
-
-def run(name, port):
-    """-> what the function of that name returned."""
-    return globals()[name](port)
-
-
-if __name__ == "__main__":
-    print(repr(run(*sys.argv[1:])))

@@ -1,9 +1,11 @@
-"""Starts test modules and scripts under real MicroPython and reads what came out."""
+"""Starts test modules, scripts and functions under real MicroPython and reads what came out."""
 
+import ast
 import re
 from pathlib import Path
 
 from host_tests.client.scripts import tests_of
+from host_tests.patience import SECONDS
 from tools.project import ROOT
 
 FOLDER = Path(__file__).parent
@@ -45,3 +47,12 @@ def run_module(interpreter, path, library=ROOT / "lib", heap_bytes=2_000_000, le
     ):
         results[name] = "" if verdict == "ok" else text or "failed"
     return results
+
+
+def call_on(interpreter, module, name, args, path, heap_bytes):
+    """Call a function of the module there -> the lines that it printed, and what it returned."""
+    code = f"from {module.__name__} import {name} as called\nprint(repr(called(*{args!r})))"
+    done = interpreter.run(code, micropypath=path, heap_bytes=heap_bytes, timeout=SECONDS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    *lines, returned = done.stdout.splitlines()
+    return lines, ast.literal_eval(returned)

@@ -18,7 +18,7 @@ every_level = pytest.mark.parametrize("level", [3, 4, 5])
 @pytest.fixture
 def play(desk, shared_mosquitto):
     """play(NAME, ...): a function of aio_desk.py."""
-    return functools.partial(desk, aio_desk, shared_mosquitto.port)
+    return functools.partial(desk, aio_desk, "run", shared_mosquitto.port)
 
 
 @every_level

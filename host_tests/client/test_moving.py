@@ -16,7 +16,7 @@ from umqtt31.sslparams import context_of
 
 
 def test_program_with_a_real_broker_gets_its_messages(desk, mosquitto):
-    assert desk(moving, mosquitto.port, "moving") == [20000, 300] + [200] * 50
+    assert desk(moving, "run", mosquitto.port, "moving") == [20000, 300] + [200] * 50
 
 
 def test_ssl_params_become_a_context():

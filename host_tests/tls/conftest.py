@@ -1,15 +1,15 @@
 """Certificates, mosquittos that show them, and everything that runs the client."""
 
-import ast
 import contextlib
+import copy
 import functools
-import json
 from pathlib import Path
 
 import pytest
 
 from host_tests.brokers import TLSMosquitto
 from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.client.runner import call_on
 from host_tests.tls import steps
 from tools.boards.compile import compile_file, compile_library
 from tools.micropython import interpreters
@@ -114,30 +114,23 @@ def _id(one):
 
 
 @pytest.fixture(scope="session", params=[None, *interpreters()], ids=_id)
-def run(request, tmp_path_factory, compiled):
+def run(request, compiled):
     """Call a function of steps.py under CPython or a MicroPython: run(name, *arguments)."""
-    return _runner(request.param, tmp_path_factory, compiled)
+    return _runner(request.param, compiled)
 
 
 @pytest.fixture(scope="session", params=[None, *_FULL], ids=_id)
-def run_signing(request, tmp_path_factory, compiled):
+def run_signing(request, compiled):
     """As `run`, where a client's own certificate can be shown at TLS 1.2 and 1.3."""
-    return _runner(request.param, tmp_path_factory, compiled)
+    return _runner(request.param, compiled)
 
 
-def _runner(one, tmp_path_factory, compiled):
-    # MicroPython takes no argument of more than 255 bytes from the command line.
-    path = tmp_path_factory.mktemp("arguments") / "arguments.json"
-    code = "from host_tests.tls import steps; steps.main()"
-
+def _runner(one, compiled):
     def call(name, *arguments):
         if one is None:
-            return getattr(steps, name)(*json.loads(json.dumps(arguments)))
-        path.write_text(json.dumps(arguments))
-        done = one.run(code, args=[name, path], micropypath=[compiled], heap_bytes=8_000_000)
-        assert done.returncode == 0, done.stdout + done.stderr
-        call.lines = done.stdout.splitlines()
-        return ast.literal_eval(call.lines[-1])
+            return getattr(steps, name)(*copy.deepcopy(arguments))
+        call.lines, found = call_on(one, steps, name, arguments, [compiled], 8_000_000)
+        return found
 
     call.is_cpython = one is None
     return call

@@ -1,11 +1,9 @@
 """What a program does with TLS, one function each; runs under CPython and MicroPython.
 
-Under MicroPython main() takes FUNCTION FILE, with the arguments as JSON in FILE.  In an `ssl`,
-["FILE"] stands for the contents of a file, as bytes.
+In an `ssl`, ["FILE"] stands for the contents of a file, as bytes.
 """
 
 import asyncio
-import json
 import select
 import sys
 import time
@@ -331,9 +329,3 @@ def flood(port, control, ssl, count, length):
         pos += until(read) or len(received)
     stream.close()
     return [k for k in range(count) if received.find(messages[k]) == k * len(messages[0])]
-
-
-def main():
-    with open(sys.argv[2]) as file:
-        arguments = json.load(file)
-    print(repr(globals()[sys.argv[1]](*arguments)))
