@@ -158,6 +158,12 @@ class Program(programs.Program):
     # It pauses as it likes; a broker waits for so long.
     _rules = partial(Rules, outgoing=OneByOne, incoming=Answered, silence=1.5)
     _down_qos = (0, 1, 1, 2, 2)
+    _acts = (
+        (0.35, "_publish"), (0.75, "check_msg"),
+        (0.82, "subscribe", programs.Program._topics, (0, 1, 2)), (0.84, "_subscribe_in_vain"),
+        (0.88, "unsubscribe", programs.Program._topics), (0.92, "ping"), (0.94, "disconnect"),
+        (1, "_connect"),
+    )  # fmt: skip
     _settle_ms = 3_600_000
 
     def __init__(self, seed, over=None):
@@ -199,16 +205,16 @@ class Program(programs.Program):
             connect_timeout=dice.choice((2, 10)),
         )
         self._client.set_callback(self._on_message)
-        self._try(self._client.connect, False)
+        self._connect()
         for _ in range(self._calls):
             self._step()
             if not self._client.is_connected and dice.random() < 0.8:
-                self._try(self._client.connect, False)
+                self._connect()
         self._is_calm = True
-        self._try(self._client.connect, False)  # what a callback has left comes again
+        self._connect()  # what a callback has left comes again
         while not self._is_quiet():
             if not self._client.is_connected:
-                self._try(self._client.connect, False)
+                self._connect()
             self._try(self._client.check_msg)
             self._pause(100)
         self._client.disconnect()
@@ -234,28 +240,17 @@ class Program(programs.Program):
         return result
 
     def _step(self):
-        dice = self._dice
-        client = self._client
         self._pause(300)
-        what = dice.random()
-        if what < 0.35:
-            self._published += 1
-            payload = b"up %d" % self._published + b"." * dice.choice((0, 0, 10, self._size, 900))
-            self._try(client.publish, b"u", payload, False, dice.choice((0, 1, 2)))
-        elif what < 0.75:
-            self._try(client.check_msg)
-        elif what < 0.82:
-            self._try(client.subscribe, dice.choice(self._topics), dice.choice((0, 1, 2)))
-        elif what < 0.84:
-            self._subscribe_in_vain()
-        elif what < 0.88:
-            self._try(client.unsubscribe, dice.choice(self._topics))
-        elif what < 0.92:
-            self._try(client.ping)
-        elif what < 0.94:
-            self._try(client.disconnect)
-        else:
-            self._try(client.connect, False)
+        super()._step()
+
+    def _publish(self):
+        dice = self._dice
+        self._published += 1
+        payload = b"up %d" % self._published + b"." * dice.choice((0, 0, 10, self._size, 900))
+        self._try(self._client.publish, b"u", payload, False, dice.choice((0, 1, 2)))
+
+    def _connect(self):
+        self._try(self._client.connect, False)
 
     def _subscribe_in_vain(self):
         try:

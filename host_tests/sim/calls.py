@@ -39,6 +39,11 @@ class Program(programs.Program):
 
     _topics = (b"a/1", b"b/2")
     _down_qos = (0, 1, 2, 2)
+    _acts = (
+        (0.3, "_publish"), (0.55, "poll", (0, 0, 10, 1000)), (0.62, "_subscribe"),
+        (0.65, "_unsubscribe"), (0.67, "ping"), (0.69, "disconnect"), (0.73, "flush", (10, 3000)),
+        (0.76, "_connect"), (1, "_wait"),
+    )  # fmt: skip
 
     def _choose(self):
         dice = self._dice
@@ -156,10 +161,10 @@ class Program(programs.Program):
 
     # --- what it calls ------------------------------------------------------------------------
 
-    def _try(self, call, *args):
+    def _try(self, call, *args, **more):
         # -> what the call returns, None if it raises what it may.
         try:
-            return call(*args)
+            return call(*args, **more)
         except HandlerError:
             self._client.disconnect()  # only a new connection brings the message again
         except MQTTError as error:
@@ -179,29 +184,11 @@ class Program(programs.Program):
 
     _inside_now = 0
 
-    def _step(self):
-        dice = self._dice
-        client = self._client
-        what = dice.random()
-        if what < 0.3:
-            self._try(self._publish)
-        elif what < 0.55:
-            self._try(client.poll, dice.choice((0, 0, 10, 1000)))
-        elif what < 0.62:
-            self._subscribe()
-        elif what < 0.65:
-            name = dice.choice((b"a/#", b"b/#"))
-            self._ask({name: None}, client.unsubscribe, name)
-        elif what < 0.67:
-            self._try(client.ping)
-        elif what < 0.69:
-            self._try(client.disconnect)
-        elif what < 0.73:
-            self._try(client.flush, dice.choice((10, 3000)))
-        elif what < 0.76 or not client.is_connected:
+    def _wait(self):
+        if not self._client.is_connected:
             self._connect()
         elif not self._inside_now:
-            self._device.wait(client, dice.choice((0, 10, 5000)))
+            self._device.wait(self._client, self._dice.choice((0, 10, 5000)))
 
     def _connect(self):
         dice = self._dice
@@ -221,7 +208,11 @@ class Program(programs.Program):
         if self._level == 5 and dice.random() < 0.3:
             more["properties"] = encode(content_type="x", user_property=(("a", "b"),))
         self.world.note(f"program publishes {payload[:6]!r} at QoS {qos}")
-        self._client.publish(topic, payload, False, qos, age, **more)
+        self._try(self._client.publish, topic, payload, False, qos, age, **more)
+
+    def _unsubscribe(self):
+        name = self._dice.choice((b"a/#", b"b/#"))
+        self._ask({name: None}, self._client.unsubscribe, name)
 
     def _subscribe(self):
         dice = self._dice

@@ -29,6 +29,7 @@ class Program:
     _settle_ms = None  # after the last fault, None: the program itself looks at the time
     _topics = (b"d/1", b"d/2")  # of the broker's messages
     _down_qos = (1, 2)
+    _acts = ()  # up to which throw, which: a method here, or the client's with such arguments
 
     def __init__(self, seed, over=None):
         self._dice = dice = random.Random(seed)
@@ -87,6 +88,15 @@ class Program:
 
     def _payload(self, number):
         return b"%d" % number
+
+    def _step(self):
+        # The program does one of `_acts`.
+        throw = self._dice.random()
+        _, name, *choices = next(row for row in self._acts if throw < row[0])
+        if name[0] == "_":
+            getattr(self, name)()
+        else:
+            self._try(getattr(self._client, name), *map(self._dice.choice, choices))
 
     def _is_quiet(self):
         # Has the broker sent all that it is to have?
