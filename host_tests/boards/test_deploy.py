@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 import serial
@@ -276,9 +277,7 @@ def test_board_of_another_network_is_doubted(name, machine, other):
     ],
 )
 def test_check_port_when_open_fails_says_what_to_do(monkeypatch, system, error, expected):
-    def fail(*args, **options):
-        raise error
-
+    fail = Mock(side_effect=error)
     monkeypatch.setattr(port_module.os, "name", system)
     if system == "nt":
         monkeypatch.setattr(port_module.serial, "Serial", fail)

@@ -3,6 +3,7 @@
 import io
 import sys
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -62,10 +63,8 @@ def test_demo_exit_status_says_whether_every_promise_held(
 
 
 def test_demo_without_micropython_says_what_to_do_in_one_line(monkeypatch, tmp_path):
-    def choose(**_):
-        raise MicroPythonError("no MicroPython found: run `make setup`")
-
-    monkeypatch.setattr(demo, "choose", choose)
+    error = MicroPythonError("no MicroPython found: run `make setup`")
+    monkeypatch.setattr(demo, "choose", Mock(side_effect=error))
     done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
     assert done.exit_code == 1
     assert done.output == "Error: no MicroPython found: run `make setup`\n"

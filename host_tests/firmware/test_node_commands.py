@@ -1,6 +1,7 @@
 """Command messages: how they are read, what the node does, and what it answers."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 
@@ -304,10 +305,7 @@ def test_node_refuses_a_repetition_after_a_reset_too(signed_bench, make_bench):
 
 
 def test_node_that_cannot_keep_the_number_does_not_obey(signed_bench, monkeypatch):
-    def fail(state):
-        raise OSError(28, "ENOSPC")
-
-    monkeypatch.setattr(State, "save", fail)
+    monkeypatch.setattr(State, "save", Mock(side_effect=OSError(28, "ENOSPC")))
     signed_bench.take(signed(b"#a interval 500", 9))
     assert signed_bench.node.interval_ms == 1000
     assert signed_bench.said("answer")[0].startswith(b"a refused: flash: ")

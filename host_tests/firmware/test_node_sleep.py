@@ -1,5 +1,7 @@
 """A node that sleeps between two samples."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from host_tests.firmware.conftest import FakeMessage
@@ -240,15 +242,12 @@ def test_sleeper_that_cannot_keep_its_numbers_stays_awake(
     """It reset, sampled and reset again every few seconds, or would have used numbers twice."""
     bench = make_sleeper()
 
-    def fail(state):
-        raise OSError(28)
-
     def stop(*words):
         bench.log.append(words)
         if bench.readings(0)[-1]["sequence"] == 3:
             bench.node._wants_reset = True
 
-    monkeypatch.setattr(State, "save", fail)
+    monkeypatch.setattr(State, "save", Mock(side_effect=OSError(28)))
     bench.node._log = stop
     assert bench.node.run() == 0
     assert 1_800_000 <= clock.now_ms < 1_802_000

@@ -3,6 +3,7 @@
 import select
 import socket
 import struct
+from unittest.mock import Mock
 
 import pytest
 
@@ -238,9 +239,6 @@ def test_name_that_the_name_server_does_not_know_is_left_to_the_port(clock, dns,
 
 
 def test_name_server_that_is_not_known_yet_is_told(clock):
-    def find_dns():
-        raise OSError("no link")
-
-    names = Names(NAME, find_dns, clock)
+    names = Names(NAME, Mock(side_effect=OSError("no link")), clock)
     names.work()
     assert (names.is_ready, names.error) == (False, "no address of broker.example: no link")

@@ -1,6 +1,7 @@
 """The node's memory over resets: written beside, then renamed."""
 
 import os
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,11 +22,7 @@ def test_state_over_resets_counts_boots_and_keeps_the_interval(tmp_path):
 def test_state_cut_while_writing_keeps_the_old_one(tmp_path, monkeypatch):
     path = tmp_path / "state.json"
     State(str(path)).begin_boot()
-
-    def cut(*_):
-        raise OSError("power lost")
-
-    monkeypatch.setattr(os, "rename", cut)
+    monkeypatch.setattr(os, "rename", Mock(side_effect=OSError("power lost")))
     with pytest.raises(OSError, match="power lost"):
         State(str(path)).begin_boot()
     monkeypatch.undo()
@@ -44,14 +41,10 @@ def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(
 ):
     path = str(tmp_path / "state.json")
     State(path).begin_boot()
-
-    def fail(*_):
-        raise OSError(28)
-
     numbers = set()
     for _ in range(3):
         state = State(path)
-        monkeypatch.setattr(os, "rename", fail)
+        monkeypatch.setattr(os, "rename", Mock(side_effect=OSError(28)))
         with pytest.raises(OSError, match="28"):
             state.begin_boot()
         monkeypatch.undo()
@@ -69,12 +62,8 @@ def test_state_keeps_a_number_that_flash_did_not_take_over_a_sleep(tmp_path, mon
     """The node woke as the boot before, and gave the numbers of its readings to others."""
     path = str(tmp_path / "state.json")
     State(path).begin_boot()
-
-    def fail(*_):
-        raise OSError(28)
-
     state = State(path)
-    monkeypatch.setattr(os, "rename", fail)
+    monkeypatch.setattr(os, "rename", Mock(side_effect=OSError(28)))
     with pytest.raises(OSError, match="28"):
         state.begin_boot()
     monkeypatch.undo()

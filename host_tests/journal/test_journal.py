@@ -2,6 +2,7 @@
 
 import binascii
 import random
+from unittest.mock import Mock
 
 import pytest
 
@@ -458,14 +459,11 @@ def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch
 
 @pytest.mark.parametrize("place", ["_copy", "_make_room", "_program", "_add"])
 def test_put_when_interrupted_then_its_room_is_free_again(monkeypatch, place):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
     journal = opened(16)
     journal.put(1)
     for _ in range(3):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(journal.journal, place, interrupt)
+            patch.setattr(journal.journal, place, Mock(side_effect=KeyboardInterrupt))
             journal.put(2)
     journal.put(3)
     journal.remove(1)

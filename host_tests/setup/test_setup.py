@@ -12,6 +12,7 @@ import time
 import types
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from packaging.requirements import Requirement
@@ -358,10 +359,8 @@ def test_source_is_unpacked_once_and_without_what_is_not_built(source_box):
 
 
 def test_source_that_cannot_be_had_is_told_and_leaves_nothing(source_box, monkeypatch, capsys):
-    def refuse(self):
-        raise SetupError("Debian trixie: E: nothing there")
-
-    monkeypatch.setattr(debian.Suite, "update", refuse)
+    error = SetupError("Debian trixie: E: nothing there")
+    monkeypatch.setattr(debian.Suite, "update", Mock(side_effect=error))
     assert source.install() is True
     said = capsys.readouterr().out
     assert "nothing there (building a firmware will not work; all else does)" in said
