@@ -21,7 +21,7 @@ from typing import Any
 
 from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.brokers import TLSMosquitto
-from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.brokers.certificates import Certificates
 from tools.micropython import Interpreter, choose
 from umqtt31.tls import context_of, wrap
 
@@ -113,10 +113,7 @@ def connection() -> Rows:
 
 def _measured() -> Iterator[tuple[str, float]]:
     with tempfile.TemporaryDirectory() as name:
-        made = Certificates(Path(name))
-        made.make("ca", is_authority=True)
-        made.make("server", "ca", hosts=HERE)
-        made.make("device", "ca")
+        made = Certificates.usual(Path(name), "device")
         own = made.ssl("device")
         for title, names in (("server's only", ["ca"]), ("ours too", ["ca", "cert", "key"])):
             with TLSMosquitto(

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from host_tests.boards import firmware_images
-from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.brokers.certificates import Certificates
 from host_tests.virtual import VirtualBoard
 from host_tests.virtual.cli import blank_flash
 from tools.boards.cli import cli
@@ -62,12 +62,7 @@ def device_certificates(tmp_path):
     """A folder with ca.crt, and server.crt, one.crt, two.crt with their keys."""
     folder = tmp_path / "certificates"
     folder.mkdir()
-    made = Certificates(folder)
-    made.make("ca", is_authority=True)
-    for name in ("one", "two"):
-        made.make(name, "ca")
-    made.make("server", "ca", hosts=HERE)
-    made.lock_key("one")
+    Certificates.usual(folder, "one", "two").lock_key("one")
     return folder
 
 

@@ -31,6 +31,16 @@ class Certificates:
         self.path = path
         self._made: dict[str, tuple[_Key, x509.Name]] = {}
 
+    @classmethod
+    def usual(cls, path: Path, *devices: str) -> "Certificates":
+        """Of an authority "ca", of a "server" here, and of devices."""
+        made = cls(path)
+        made.make("ca", is_authority=True)
+        made.make("server", "ca", hosts=HERE)
+        for name in devices:
+            made.make(name, "ca")
+        return made
+
     def make(
         self,
         name: str,

@@ -34,9 +34,7 @@ def test_ssl_params_become_a_context():
 
 def test_ssl_params_of_aws_iot_are_taken_with_roots_beside_them(tmp_path):
     """Programs for AWS IoT give PEM and server_side, and no roots."""
-    certificates = Certificates(tmp_path)
-    certificates.make("ca", is_authority=True)
-    certificates.make("device", "ca")
+    Certificates.usual(tmp_path, "device")
     params = {"cert": "device.crt", "key": "device.key", "cadata": "ca.crt"}
     params = {name: (tmp_path / file).read_text() for name, file in params.items()}
     assert context_of({**params, "server_side": False})

@@ -19,7 +19,6 @@ from pathlib import Path
 import pytest
 
 from host_tests.brokers import Mosquitto, TLSMosquitto
-from host_tests.brokers.certificates import HERE as LOOPBACK
 from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
 from host_tests.patience import SECONDS, until
@@ -241,10 +240,7 @@ def test_deep_sleep_when_its_flash_fails_then_it_sleeps_all_the_same(program, tm
 
 def test_tls_client_shows_its_certificate_through_outages(program, tmp_path):
     (tmp_path / "time.txt").touch()
-    certificates = Certificates(tmp_path)
-    certificates.make("ca", is_authority=True)
-    certificates.make("server", "ca", hosts=LOOPBACK)
-    certificates.make("device", "ca")
+    certificates = Certificates.usual(tmp_path, "device")
     with TLSMosquitto(tmp_path, "server", "1.2", require_certificate=True) as broker:
 
         def hear(_):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from host_tests.brokers import TLSMosquitto
-from host_tests.brokers.certificates import HERE, Certificates
+from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
 from host_tests.firmware.decoding import decode, readings_of
 from host_tests.patience import SECONDS, until
@@ -276,11 +276,8 @@ def test_node_without_broker_keeps_sampling_and_tells_why(place):
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory):
     """Certificates of the authority that signed the broker's, and of another one."""
-    made = Certificates(tmp_path_factory.mktemp("certificates"))
-    made.make("ca", is_authority=True)
+    made = Certificates.usual(tmp_path_factory.mktemp("certificates"), "node")
     made.make("other", is_authority=True)
-    made.make("server", "ca", hosts=HERE)
-    made.make("node", "ca")
     return made
 
 

@@ -38,17 +38,14 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory):
     """Every certificate that the tests of this folder use."""
-    folder = Certificates(tmp_path_factory.mktemp("tls"))
-    for name in ("ca", "other"):
-        folder.make(name, is_authority=True)
-    folder.make("server", "ca", hosts=HERE)
+    folder = Certificates.usual(tmp_path_factory.mktemp("tls"), "device")
+    folder.make("other", is_authority=True)
     folder.make("rsa", "ca", hosts=HERE, is_rsa=True)
     folder.make("expired", "ca", hosts=HERE, from_days=-2, to_days=-1)
     folder.make("future", "ca", hosts=HERE, from_days=1, to_days=2)
     folder.make("elsewhere", "ca", hosts=("elsewhere.example",))
     folder.make("self-signed", hosts=HERE)
     folder.make("all-wrong", "other", hosts=("elsewhere.example",), from_days=-2, to_days=-1)
-    folder.make("device", "ca")
     folder.make("rsa-device", "ca", is_rsa=True)
     folder.make("old-device", "ca", from_days=-2, to_days=-1)
     folder.make("stranger", "other")
