@@ -1,9 +1,6 @@
 """What `from umqtt31 import …` finds, by every way that a program may write it."""
 
-import subprocess
-import sys
-
-from tools.project import ROOT
+from host_tests.cpython import CPYTHON
 
 PROGRAM = """
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
@@ -23,9 +20,6 @@ PRINTED = "True True True\nTrue True\nnosuch\n_nosuch\n"
 def test_modules_and_names_are_found_in_the_package(micropythons, tmp_path):
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
-    command = [sys.executable, str(path)]
-    environment = {"PYTHONPATH": str(ROOT / "lib")}
-    results = [subprocess.run(command, capture_output=True, text=True, env=environment)]
-    results += [one.run(path, micropypath=[ROOT / "lib"]) for one in micropythons]
-    for done in results:
+    for one in (CPYTHON, *micropythons):
+        done = one.run(path)
         assert (done.stdout, done.stderr) == (PRINTED, "")

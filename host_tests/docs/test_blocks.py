@@ -6,11 +6,8 @@ A block's label says which: `python` is a program, run under CPython and MicroPy
 elsewhere runs is named in ELSEWHERE.
 """
 
-import os
 import re
 import shutil
-import subprocess
-import sys
 import tomllib
 
 import pytest
@@ -18,6 +15,7 @@ from click.testing import CliRunner
 
 from firmware import settings
 from host_tests.brokers import Mosquitto
+from host_tests.cpython import CPYTHON
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
 from tools.__main__ import main
@@ -89,22 +87,13 @@ def test_program_runs_and_prints_what_the_page_says(
     """Its broker is this test's own: the page's address gets the port.  README's programs run on
     each MicroPython."""
     text = block.text.replace('"127.0.0.1"', f'"127.0.0.1", {shared_mosquitto.port}')
-    for one in [None, *micropythons[0 if block.page == "README.md" else -1 :]]:
-        folder = tmp_path / (one.id if one else "cpython")
+    for one in [CPYTHON, *micropythons[0 if block.page == "README.md" else -1 :]]:
+        folder = tmp_path / one.id
         folder.mkdir()
         shutil.copy(ROOT / "firmware" / "fallback.py", folder)  # a page says so
         path = folder / "program.py"
         path.write_text(text)
-        if one:
-            done = one.run(path, timeout=SECONDS, cwd=folder)
-        else:
-            done = subprocess.run(
-                [sys.executable, str(path)],
-                capture_output=True,
-                text=True,
-                env={**os.environ, "PYTHONPATH": str(ROOT / "lib")},
-                cwd=folder,
-            )
+        done = one.run(path, timeout=SECONDS, cwd=folder)
         assert done.returncode == 0, done.stderr
         assert printed_below(block) in (None, done.stdout)
         if block.id == "README.md-python-0":

@@ -1,6 +1,5 @@
 """The programs of guides that need something around them: a broker, files, a board's modules."""
 
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from host_tests.cpython import CPYTHON
 from host_tests.docs import blocks
 from host_tests.docs.typed import Terminal
 from host_tests.lint import ports
@@ -19,16 +19,12 @@ from tools.fleet import schemas
 from tools.project import ROOT
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 
-LIBRARY = {**os.environ, "PYTHONPATH": str(ROOT / "lib")}
 
-
-def started(folder, code, port, interpreter=None):
-    """A program of a page in a terminal, its broker at this port; else under CPython."""
+def started(folder, code, port, interpreter):
+    """A program of a page in a terminal, its broker at this port."""
     path = folder / "program.py"
     path.write_text(re.sub(r'"(127\.0\.0\.1|broker\.local)"', f'"127.0.0.1", {port}', code))
-    if interpreter:
-        return Terminal(interpreter.argv(path), folder, interpreter.environment([ROOT / "lib"]))
-    return Terminal([sys.executable, "-u", str(path)], folder, LIBRARY)
+    return Terminal(interpreter.argv(path), folder, interpreter.environment())
 
 
 def publish(port, topic, payload, *more):
@@ -42,7 +38,7 @@ def test_asyncio_md_program_switches_the_lamp(is_board, tmp_path, mosquitto, mic
     states = ["mosquitto_sub", "-p", str(mosquitto.port), "-q", "1", "-i", "receiver", "-c"]
     states += ["-t", "lamp/state"]
     subprocess.run([*states, "-E"], check=True)  # the broker keeps what comes from here on
-    interpreter = micropythons[-1] if is_board else None
+    interpreter = micropythons[-1] if is_board else CPYTHON
     with (
         Terminal(states, tmp_path) as receiver,
         started(tmp_path, code, mosquitto.port, interpreter) as program,
@@ -91,10 +87,9 @@ def test_tls_md_program_takes_the_certificate_made_above_it(tmp_path, micropytho
     (code,) = blocks.texts("docs/guides/tls.md", "python")
     path = tmp_path / "program.py"
     path.write_text(code)
-    command = [sys.executable, str(path)]
-    subprocess.run(command, cwd=tmp_path, env=LIBRARY, check=True, timeout=SECONDS)
-    done = micropythons[-1].run(path, timeout=SECONDS, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    for one in (CPYTHON, micropythons[-1]):
+        done = one.run(path, timeout=SECONDS, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
 
 
 def test_sensor_node_md_sensors_measure(monkeypatch):

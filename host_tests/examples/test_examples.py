@@ -6,12 +6,9 @@ how often they say something; and for the pauses before they connect again.
 
 import contextlib
 import json
-import os
 import queue
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -21,6 +18,7 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
+from host_tests.cpython import CPYTHON
 from host_tests.patience import SECONDS, until
 from tools.demo.listener import Listener
 from tools.micropython import interpreters
@@ -46,14 +44,7 @@ class Program:
     def start(self):
         """-> the running process."""
         paths = [DESK, ROOT / "lib"]
-        if self._interpreter:
-            argv = self._interpreter.argv(self._path)
-            environment = self._interpreter.environment(paths)
-        else:
-            argv = [sys.executable, "-u", str(self._path)]
-            environment = {**os.environ, "PYTHONPATH": ":".join(map(str, paths))}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        return subprocess.Popen(argv, cwd=self._folder, env=environment, **pipes)
+        return self._interpreter.start(self._path, micropypath=paths, cwd=self._folder)
 
     def run(self):
         """Run it to its end -> what it printed."""
@@ -76,10 +67,10 @@ class Program:
 
 
 # The oldest MicroPython, with the object sizes of a microcontroller.
-RUNNERS = [None, *interpreters()[:1]]
+RUNNERS = [CPYTHON, *interpreters()[:1]]
 
 
-@pytest.fixture(params=RUNNERS, ids=lambda one: one.id if one else "cpython")
+@pytest.fixture(params=RUNNERS, ids=lambda one: one.id)
 def program(request, tmp_path):
     """program(name, **constants) -> a Program in the test's folder."""
     return lambda name, **constants: Program(
@@ -362,7 +353,7 @@ def test_readings_after_two_weeks_have_their_time(tmp_path):
     """Six days after the clock was set they were twelve too old."""
     (tmp_path / "time.txt").touch()
     logger = Program(
-        None, tmp_path, "readings", SERVER="127.0.0.1", PORT=1, PERIOD_MS=4 * 86_400_000
+        CPYTHON, tmp_path, "readings", SERVER="127.0.0.1", PORT=1, PERIOD_MS=4 * 86_400_000
     )
     main = tmp_path / "main.py"
     main.write_text(TWO_WEEKS + main.read_text())
