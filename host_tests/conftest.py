@@ -22,6 +22,14 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("repeatable")
 
+_IN_ONE_PROCESS = {
+    # When a board goes, the system gives its terminal's name to the next one.  A tool that looks
+    # for the lost port again must not find the board of another test.
+    "boards": "terminals",
+    # So that certificates and brokers are made once.
+    "tls": "tls",
+}
+
 
 def pytest_configure() -> None:
     """Let tests press Ctrl-C in the programs that they start, and start them as people do.
@@ -35,6 +43,14 @@ def pytest_configure() -> None:
     os.environ["PATH"] = SEARCH_PATH  # programs that `make setup` unpacked are called by name
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """pytest-xdist runs all of such a folder in one process, one after the other."""
+    for item in items:
+        if group := _IN_ONE_PROCESS.get(item.path.parent.name):
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_finish() -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import json
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,18 +16,6 @@ from tools.boards.config import device_files
 from tools.boards.deploy import numbered, with_list
 from tools.boards.profile import load_profile
 from tools.micropython import choose
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
-def pytest_collection_modifyitems(items):
-    """pytest-xdist runs these in one process, one after the other.
-
-    When a board goes, the system gives its terminal's name to the next one.  A tool that
-    looks for the lost port again must not find the board of another test.
-    """
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("terminals"))
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import functools
-from pathlib import Path
 
 import pytest
 
@@ -25,14 +24,6 @@ _PARAMETERS = """\
 BggqhkjOPQMBBw==
 -----END EC PARAMETERS-----
 """
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
-def pytest_collection_modifyitems(items):
-    """All in one process, so that certificates and brokers are made once."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("tls"))
 
 
 @pytest.fixture(scope="session")
