@@ -1,9 +1,8 @@
-"""Peers and networks on the loopback as they are now and then: that hang up, hold back, hurry."""
+"""Peers and networks on the loopback as they are now and then: that hold back, hurry."""
 
 import contextlib
 import socket
 import ssl
-import struct
 
 from host_tests.brokers.certificates import Certificates
 from host_tests.standin import packets
@@ -11,20 +10,6 @@ from tools.demo.listener import Listener
 from tools.demo.proxy import Proxy
 
 _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-_RESET = (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def hanging_up(is_reset: bool) -> Listener:
-    """A peer that hears the beginning of a handshake, and closes or resets the connection."""
-
-    def serve(connection: socket.socket) -> None:
-        with contextlib.suppress(OSError), connection:
-            head = connection.recv(5, socket.MSG_WAITALL)
-            connection.recv(head[3] << 8 | head[4], socket.MSG_WAITALL)
-            if is_reset:
-                connection.setsockopt(*_RESET)
-
-    return Listener(serve)
 
 
 def bursting(certificates: Certificates, name: str, messages: list[bytes]) -> Listener:

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.client.listener import CLOSE, RESET, Broker
 from host_tests.docs import blocks
-from host_tests.tls.peers import hanging_up
 from umqtt31 import tls
 
 ACCEPTED = b"\x20\x02\x00\x00"
@@ -135,9 +135,9 @@ def test_handshake_without_memory_says_how_much_it_takes(run_signing, brokers, c
         assert found == [text, text, ACCEPTED]
 
 
-@pytest.mark.parametrize("is_reset", [False, True])
-def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, is_reset):
-    with hanging_up(is_reset) as peer:
+@pytest.mark.parametrize("end", [CLOSE, RESET])
+def test_peer_that_hangs_up_in_the_handshake_is_named(run, certificates, end):
+    with Broker((end,)) as peer:
         [text] = run("outcomes", [[peer.port, "localhost", certificates.ssl()]])
     assert text.startswith(REFUSED) and "30592" not in text  # as CPython and MicroPython alike
 
