@@ -16,14 +16,14 @@ class Ear:
     """
 
     def __init__(self, port: int, name: str = "", heard: queue.Queue | None = None) -> None:
-        self._heard = queue.Queue() if heard is None else heard
+        self.heard = queue.Queue() if heard is None else heard
         ready = threading.Event()
         self.client = paho.Client(
             paho.CallbackAPIVersion.VERSION2, name, not name, reconnect_on_failure=False
         )
         self.client.on_connect = lambda client, *_: client.subscribe("#", qos=2)
         self.client.on_subscribe = lambda *_: ready.set()
-        self.client.on_message = lambda client, data, message: self._heard.put(message)
+        self.client.on_message = lambda client, data, message: self.heard.put(message)
         self.client.connect("127.0.0.1", port)
         self.client.loop_start()
         assert ready.wait(SECONDS)
@@ -32,13 +32,16 @@ class Ear:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.client.disconnect()
         self.client.loop_stop()
 
     def next(self, topic: str) -> str:
         """-> payload of the next message to `topic`; others are passed over."""
         while True:
-            message = self._heard.get(timeout=SECONDS)
+            message = self.heard.get(timeout=SECONDS)
             if message.topic == topic:
                 return str(message.payload, "utf-8")
 

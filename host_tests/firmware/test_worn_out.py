@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from host_tests.brokers.ear import Ear
 from host_tests.firmware.decoding import decode
 from host_tests.patience import SECONDS
-from tools.boards import watch
 from tools.demo.desk import DeskNode
 from tools.micropython import choose
 
@@ -44,7 +44,7 @@ TOLD = "journal: stopped, messages wait in RAM"
 
 
 class Field:
-    """A node, and all that arrives of it: [(topic below its own, payload, retained)]."""
+    """A node, and an ear for all that arrives of it."""
 
     def __init__(self, broker, path, main=MAIN, **settings):
         file = path / "on_worn_flash.py"
@@ -52,19 +52,12 @@ class Field:
         place = {"server": broker.host, "port": broker.port, "prefix": path.name}
         self.node = DeskNode(choose(), path / "node", SETTINGS | place | settings, extra=file)
         self.is_worn = path / "node" / "worn"
-        self.heard = []
         self._root = f"{path.name}/worn/"
-        self._client = watch.connect(f"{broker.host}:{broker.port}")
-        self._client.on_message = self._hear
-        self._client.subscribe(f"{self._root}#", 2)
-        self._client.loop_start()
-
-    def _hear(self, client, data, message):
-        topic = message.topic.removeprefix(self._root)
-        self.heard.append((topic, message.payload, message.retain))
+        self._ear = Ear(broker.port)
 
     def payloads(self, topic):
-        return [payload for name, payload, _ in list(self.heard) if name == topic]
+        heard = list(self._ear.heard.queue)
+        return [one.payload for one in heard if one.topic == self._root + topic]
 
     def readings(self, boot):
         found = [decode(one) for one in self.payloads("reading/0")]
@@ -75,14 +68,13 @@ class Field:
 
     def restart(self):
         """By a command, at QoS 2: nothing is lost."""
-        self._client.publish(f"{self._root}command", "reset", 2)
+        self._ear.client.publish(f"{self._root}command", "reset", 2)
         assert self.node.wait(SECONDS) == 0
         self.node.start()
 
     def close(self):
         self.node.kill()
-        self._client.disconnect()
-        self._client.loop_stop()
+        self._ear.close()
 
 
 @pytest.fixture
