@@ -43,7 +43,7 @@ class Program:
 
     def start(self):
         """-> the running process."""
-        paths = [DESK, ROOT / "lib"]
+        paths = [DESK, ROOT / "lib", ROOT / "host_tests/standin"]
         return self._interpreter.start(self._path, micropypath=paths, cwd=self._folder)
 
     def run(self):
@@ -150,7 +150,7 @@ def hear_new(topic, known):
             "ethernet",
             "home/pump-2/count",
             ("home/pump-2", "unheard"),
-            "network: 127.0.0.1",
+            "network: 10.0.0.2",
         ),
     ],
 )
@@ -369,7 +369,7 @@ def test_ethernet_says_whether_its_cable_is_in(program, tmp_path):
     with program("ethernet", PERIOD_MS=50).running() as process:
         assert next(process.stdout) == "network: no cable\n"
         (tmp_path / "no_link.txt").unlink()
-        assert next(process.stdout) == "network: 127.0.0.1\n"
+        assert next(process.stdout) == "network: 10.0.0.2\n"
 
 
 class Modem:

@@ -3,9 +3,10 @@ the file no_link.txt.  What was tried meanwhile is told in the file link_tried.t
 
 import os
 
+import wlan
+from wlan import STA_IF, STAT_NO_AP_FOUND
+
 PHY_LAN8720 = 0
-STA_IF = 0
-STAT_NO_AP_FOUND = 201
 
 
 def _is_in_reach():
@@ -17,40 +18,23 @@ def _is_in_reach():
     return False
 
 
-class WLAN:
+class WLAN(wlan.WLAN):
     def __init__(self, interface):
-        self._is_active = self._is_joined = False
+        super().__init__(interface)
+        self.number = STAT_NO_AP_FOUND
 
-    def active(self, is_active=None):
-        if is_active is not None:
-            self._is_active = is_active
-        return self._is_active
-
-    def config(self, **options):
-        pass
-
-    def connect(self, ssid, password=None):
-        self._is_joined = _is_in_reach()
-
-    def disconnect(self):
-        self._is_joined = False
+    def connect(self, *login):
+        self.is_in_reach = _is_in_reach()
+        super().connect(*login)
 
     def isconnected(self):
-        self._is_joined = self._is_joined and _is_in_reach()
-        return self._is_joined
-
-    def status(self, what=None):
-        if what:
-            raise OSError("not connected")
-        return STAT_NO_AP_FOUND
+        self.is_up = self.is_up and _is_in_reach()
+        return self.is_up
 
 
 class LAN(WLAN):
     def __init__(self, **pins):
-        self._is_active = False
+        super().__init__(STA_IF)
 
     def isconnected(self):
-        return self._is_active and _is_in_reach()
-
-    def ifconfig(self):
-        return "127.0.0.1", "255.0.0.0", "127.0.0.1", "127.0.0.1"
+        return self.is_active and _is_in_reach()
