@@ -26,7 +26,7 @@ def connect_code(port):
     return code_of_connect(new_client(port))
 
 
-def connect_without_answer(port):
+def connect_without_answer(port, **options):
     """Nothing comes, so the clock may be turned: -> (code, seconds waited)."""
     from host_tests.choice import turn
     from host_tests.standin.clock import Clock
@@ -34,7 +34,7 @@ def connect_without_answer(port):
     clock = Clock()
     turn(clock)
     try:
-        code = code_of_connect(new_client(port, connect_timeout=3))
+        code = code_of_connect(new_client(port, connect_timeout=3, **options))
     finally:
         turn(time)
     return code, clock.now_ms // 1000

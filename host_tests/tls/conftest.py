@@ -15,7 +15,8 @@ from tools.micropython import interpreters
 from tools.project import ROOT
 
 # What runs on MicroPython, with all that it imports of the tests.
-_SOURCES = ["choice.py", "client/locked_rounds.py", "standin/*.py", "tls/steps.py"]
+_SOURCES = ["choice.py", "client/locked_rounds.py", "client/network.py"]
+_SOURCES += ["standin/*.py", "tls/steps.py"]
 _FULL = [one for one in interpreters() if one.shows_certificates]
 
 # Of P-256, as `openssl ecparam -genkey` puts it before the key.
