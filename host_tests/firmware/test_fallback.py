@@ -11,6 +11,7 @@ from host_tests.client import wire
 from host_tests.client.conftest import restore_modules  # noqa: F401 - for each test
 from host_tests.client.dialogue import Dialogue, error_of
 from host_tests.firmware.node_bench import CONFIG, FakeNetwork
+from host_tests.journal.steps import fails
 from host_tests.standin.nor import Flash
 from state import DONE, WELL, State
 from umqtt31 import FULL, JOURNAL, Journal, MQTTError
@@ -132,32 +133,19 @@ def test_flash_that_is_well_again_takes_messages_after_a_reset(flash):
     assert last.client.queued == 1
 
 
-class Unreadable(Flash):
-    """Gives nothing from the operation on that a test says."""
-
-    fails = False
-
-    def readblocks(self, block, buf, offset=0):
-        if self.fails:
-            raise OSError(5)
-        super().readblocks(block, buf, offset)
-
-
-def test_flash_that_cannot_be_read_at_the_start_is_left_alone():
-    flash = Unreadable(16)
-    flash.fails = True
+def test_flash_that_cannot_be_read_at_the_start_is_left_alone(flash):
+    flash.watch_read = fails
     d, store = life(flash)
     d.publish(b"1")
     assert (store.has_failed, store.in_ram) == (True, 1)
 
 
-def test_message_that_cannot_be_read_any_more_is_given_up_and_told():
-    flash = Unreadable(16)
+def test_message_that_cannot_be_read_any_more_is_given_up_and_told(flash):
     life(flash)[0].publish(b"1")
     d, store = life(flash)
     drops = []
     d.client.on_drop = lambda packet_id, reason: drops.append(reason)
-    flash.fails = True
+    flash.watch_read = fails
     d.publish(b"2")
     d.connect(False, True)
     d.work()
