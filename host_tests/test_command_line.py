@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from host_tests.__main__ import main as main_of_tests
+from host_tests.running import said_by
 from tools import __main__ as command_line
 from tools.project import ROOT
 
@@ -41,15 +41,11 @@ def test_packages_and_modules_with_a_cli_are_groups_with_a_line_each(folder):
         "flat": "Rolls flat.",
         "shallow": "Needs more.",
     }
-    result = CliRunner().invoke(command_line.main, ["--help"])
-    assert result.exit_code == 0
-    assert "Digs deep." in result.output
+    assert "Digs deep." in said_by(command_line.main, "--help")
 
 
 def test_group_with_a_missing_package_says_what_to_do(folder):
-    result = CliRunner().invoke(command_line.main, ["shallow"])
-    assert result.exit_code == 1
-    assert result.output == (
+    assert said_by(command_line.main, "shallow", status=1) == (
         "Error: shallow needs the Python package 'no_such_package_anywhere': run `make setup`\n"
     )
 
@@ -118,6 +114,5 @@ def test_help_imports_no_group():
     ],
 )
 def test_number_that_means_nothing_is_refused_with_its_option(main, words):
-    done = CliRunner().invoke(main, words.split())
-    assert done.exit_code == 2
-    assert f"Invalid value for '{words.split()[-2]}'" in done.output
+    output = said_by(main, *words.split(), status=2)
+    assert f"Invalid value for '{words.split()[-2]}'" in output

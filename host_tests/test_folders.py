@@ -4,9 +4,9 @@ import io
 
 import click
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
+from host_tests.running import said_by
 from tools import folders
 from tools.demo.stage import Stage
 from tools.dist import cli as dist
@@ -29,9 +29,8 @@ def holds(folder):
 
 @pytest.mark.parametrize("command", [[dist.cli], [docs.cli, "build"]])
 def test_command_refuses_to_empty_somebodys_folder_before_it_does_anything(theirs, command):
-    done = CliRunner().invoke(command[0], [*command[1:], "--out", str(theirs)])
-    assert done.exit_code == 1
-    assert "holds files of yours: name another folder" in done.output
+    output = said_by(*command, "--out", theirs, status=1)
+    assert "holds files of yours: name another folder" in output
     assert holds(theirs) == ["letters", "one.txt"]
 
 

@@ -4,12 +4,12 @@ import dataclasses
 import hashlib
 
 import pytest
-from click.testing import CliRunner
 
 from host_tests.bench import BenchError, answerer, catalogue, cli, measures, page, situations
 from host_tests.bench.catalogue import BARE, OURS, VARIANTS
 from host_tests.bench.page import Measured
 from host_tests.bench.situations import Outcome
+from host_tests.running import said_by
 from host_tests.standin import packets
 
 CLIENTS = {client.title: client for client in catalogue.CLIENTS}
@@ -63,9 +63,7 @@ def written(monkeypatch, tmp_path):
 
 
 def test_folder_without_peers_is_an_error_of_one_line(tmp_path):
-    result = CliRunner().invoke(cli.cli, ["--peers", str(tmp_path)])
-    assert result.exit_code == 1
-    assert f"no peer in {tmp_path}" in result.output
+    assert f"no peer in {tmp_path}" in said_by(cli.cli, "--peers", tmp_path, status=1)
 
 
 def test_what_is_missing_is_named(peers):
@@ -193,8 +191,6 @@ def test_variant_does_each_kind_of_work(client, tmp_path):
 
 
 def test_figures_of_the_journal_are_shown_beside_those_of_littlefs():
-    result = CliRunner().invoke(cli.cli, ["journal"])
-    assert result.exit_code == 0, result.output
-    lines = result.output.splitlines()
+    lines = said_by(cli.cli, "journal").splitlines()
     assert lines[2].split() == ["umqtt31", "littlefs"]
     assert sum(line.strip().startswith("QoS") for line in lines) == 8

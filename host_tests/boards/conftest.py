@@ -4,10 +4,10 @@ import functools
 import json
 
 import pytest
-from click.testing import CliRunner
 
 from host_tests.boards import firmware_images
 from host_tests.brokers.certificates import Certificates
+from host_tests.running import said_by
 from host_tests.virtual import VirtualBoard
 from host_tests.virtual.cli import blank_flash
 from tools.boards.cli import cli
@@ -57,12 +57,7 @@ def device_certificates(tmp_path):
 def run():
     """run("build", "--board", "desk") -> what it prints; `status` is what it has to end with."""
 
-    def invoke(*words, status=0):
-        done = CliRunner().invoke(cli, [str(word) for word in words], prog_name="boards")
-        assert done.exit_code == status, done.output
-        return done.output
-
-    return invoke
+    return functools.partial(said_by, cli, prog_name="boards")
 
 
 @pytest.fixture(scope="session")

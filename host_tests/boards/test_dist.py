@@ -12,11 +12,11 @@ import tarfile
 import venv
 
 import pytest
-from click.testing import CliRunner
 
 from host_tests.boards.test_virtual_board import mpremote, serve
 from host_tests.brokers import free_port
 from host_tests.docs import blocks
+from host_tests.running import said_by
 from tools import __main__ as command_line
 from tools import command
 from tools.archives import unpack
@@ -298,8 +298,7 @@ def test_command_has_the_targets_of_make_that_boards_and_fleets_need():
 
 def test_every_command_is_there():
     for name in command.COMMANDS:
-        result = CliRunner().invoke(command.main, [name, "--help"])
-        assert result.exit_code == 0, result.output
+        said_by(command.main, name, "--help")
 
 
 def test_words_of_make_become_options():

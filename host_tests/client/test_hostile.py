@@ -8,7 +8,6 @@ import random
 import sys
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from host_tests.client.runner import FOLDER
 from host_tests.fuzz.cli import cli
 from host_tests.fuzz.inputs import generate
 from host_tests.fuzz.target import Finding, check, first_finding
+from host_tests.running import said_by
 from tools.project import ROOT
 from umqtt31 import Message, MQTTError
 
@@ -128,12 +128,10 @@ def test_planted_faults_are_found(monkeypatch, owner, name, fault):
 
 
 def test_replay_of_a_sound_input_says_so():
-    done = CliRunner().invoke(cli, ["replay", str(CORPUS[0])])
-    assert (done.exit_code, done.output) == (0, f"{CORPUS[0].name}: nothing wrong\n")
+    assert said_by(cli, "replay", CORPUS[0]) == f"{CORPUS[0].name}: nothing wrong\n"
 
 
 def test_replay_of_a_finding_names_it_in_one_line(monkeypatch):
     monkeypatch.setattr(Message, "read", raising)
-    done = CliRunner().invoke(cli, ["replay", str(FOLDER / "corpus" / "qos1")])
-    assert done.exit_code == 1
-    assert done.output == "qos1: raised IndexError('planted')\n"
+    output = said_by(cli, "replay", FOLDER / "corpus" / "qos1", status=1)
+    assert output == "qos1: raised IndexError('planted')\n"

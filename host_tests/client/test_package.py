@@ -1,6 +1,6 @@
 """What `from umqtt31 import …` finds, by every way that a program may write it."""
 
-from host_tests.cpython import CPYTHON
+from host_tests.running import CPYTHON
 
 PROGRAM = """
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError

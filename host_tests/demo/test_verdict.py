@@ -6,9 +6,9 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
+from host_tests.running import said_by
 from tools.demo import audit
 from tools.demo import cli as demo
 from tools.demo.accounts import Account
@@ -55,23 +55,21 @@ def test_demo_exit_status_says_whether_every_promise_held(
 ):
     outcome = Outcome("An act", accounts, checks)
     monkeypatch.setattr(demo, "_play", lambda *_: [outcome])
-    done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
-    assert done.exit_code == status
-    assert "node.pcap" in done.output
-    assert ("Every promise held" in done.output) == (status == 0)
-    assert ("a promise was broken" in done.output) == (status == 1)
+    output = said_by(demo.cli, "--out", tmp_path, status=status)
+    assert "node.pcap" in output
+    assert ("Every promise held" in output) == (status == 0)
+    assert ("a promise was broken" in output) == (status == 1)
 
 
 def test_demo_without_micropython_says_what_to_do_in_one_line(monkeypatch, tmp_path):
     error = MicroPythonError("no MicroPython found: run `make setup`")
     monkeypatch.setattr(demo, "choose", Mock(side_effect=error))
-    done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
-    assert done.exit_code == 1
-    assert done.output == "Error: no MicroPython found: run `make setup`\n"
+    output = said_by(demo.cli, "--out", tmp_path, status=1)
+    assert output == "Error: no MicroPython found: run `make setup`\n"
 
 
 def test_demo_with_wrong_option_is_wrong_use():
-    assert CliRunner().invoke(demo.cli, ["--readings", "0"]).exit_code == 2
+    said_by(demo.cli, "--readings", 0, status=2)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +86,7 @@ def test_demo_exit_status_follows_the_audit_of_the_capture(
     result = outcome.Result({"packets": 9, "readings": 3}, findings)
     monkeypatch.setattr(batch, "audit", lambda *_, **__: result)
     monkeypatch.setattr(demo, "_play", lambda *_: [Outcome("An act", [GOOD], [])])
-    done = CliRunner().invoke(demo.cli, ["--out", str(tmp_path)])
-    assert done.exit_code == status
-    assert "report.html" in done.output
+    assert "report.html" in said_by(demo.cli, "--out", tmp_path, status=status)
 
 
 def test_demo_without_java_says_so_in_one_line_and_goes_on(monkeypatch, tmp_path):

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from firmware import settings
 from host_tests.brokers import Mosquitto
-from host_tests.cpython import CPYTHON
 from host_tests.docs import blocks, commands
 from host_tests.patience import SECONDS
+from host_tests.running import CPYTHON
 from tools.__main__ import main
 from tools.boards.profile import load_profile
 from tools.boards.provision import read_batch

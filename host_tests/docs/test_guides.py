@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.cpython import CPYTHON
 from host_tests.docs import blocks
 from host_tests.docs.typed import Terminal
 from host_tests.lint import ports
 from host_tests.patience import SECONDS
+from host_tests.running import CPYTHON
 from tools.fleet import schemas
 from tools.project import ROOT
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError

@@ -18,8 +18,8 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
-from host_tests.cpython import CPYTHON
 from host_tests.patience import SECONDS, until
+from host_tests.running import CPYTHON
 from tools.demo.listener import Listener
 from tools.micropython import interpreters
 from tools.project import ROOT

@@ -3,11 +3,11 @@
 import re
 
 import pytest
-from click.testing import CliRunner
 
 from host_tests.journal.steps import found, opened
 from host_tests.powercut.life import Life, Message, State, found_on
 from host_tests.powercut.scenarios import scenarios
+from host_tests.running import said_by
 from host_tests.standin.nor import Flash
 from tools.journal.cli import cli
 from tools.journal.layout import read_log
@@ -115,8 +115,7 @@ def test_command_shows_what_is_there_or_says_in_one_line_why_not(
 ):
     path = tmp_path / "journal.img"
     path.write_bytes(image)
-    done = CliRunner().invoke(cli, [command, str(path)])
-    assert done.exit_code == status
+    output = said_by(cli, command, path, status=status)
     for text in said:
-        assert text in done.output
-    assert "no journal" not in done.output or len(done.output.splitlines()) == 1
+        assert text in output
+    assert "no journal" not in output or len(output.splitlines()) == 1

@@ -1,8 +1,7 @@
 """Lint's own checks find what they are there to find."""
 
-from click.testing import CliRunner
-
 from host_tests.lint import cli, ports
+from host_tests.running import said_by
 
 
 def test_missing_on_finds_a_name_that_the_port_does_not_have(tmp_path):
@@ -22,10 +21,8 @@ def test_missing_on_finds_a_name_that_the_port_does_not_have(tmp_path):
 def test_lint_runs_all_checks_and_names_those_that_failed(monkeypatch):
     checks = {"good": lambda: True, "bad": lambda: False, "worse": lambda: False}
     monkeypatch.setattr(cli, "CHECKS", checks)
-    result = CliRunner().invoke(cli.cli, ["all"])
-    assert result.exit_code == 1
-    assert "lint: mend what bad, worse found" in result.output
-    assert CliRunner().invoke(cli.cli, ["nonsense"]).exit_code == 2
+    assert "lint: mend what bad, worse found" in said_by(cli.cli, "all", status=1)
+    said_by(cli.cli, "nonsense", status=2)
 
 
 def test_boards_check_shows_file_and_architecture_of_a_mistake(monkeypatch, tmp_path, capsys):

@@ -4,9 +4,9 @@ import random
 import re
 
 import pytest
-from click.testing import CliRunner
 
 import umqtt31
+from host_tests.running import said_by
 from host_tests.sim import Violation, World, campaign, explore, faults, network, parse, script
 from host_tests.sim.cli import cli
 from host_tests.sim.wrong_clients import WRONG, make_mistake
@@ -135,23 +135,20 @@ def test_failure_when_shrunk_then_small_and_replayed_by_its_command(monkeypatch)
     assert small.script.window == 1
     assert campaign.shrink(small) == small
     words = re.findall(r'"([^"]*)"', small.command)
-    result = CliRunner().invoke(cli, ["replay", *words])
-    assert result.exit_code == 1
-    assert f"broken: {small.message}" in result.output
-    assert "FAULT" in result.output
+    output = said_by(cli, "replay", *words, status=1)
+    assert f"broken: {small.message}" in output
+    assert "FAULT" in output
 
 
 def test_replay_when_all_is_well_then_prints_the_trace():
-    result = CliRunner().invoke(cli, ["replay", "up=2 window=1", "close@up27"])
-    assert result.exit_code == 0
-    assert re.search(r"client > PUBREL id \d+ DUP", result.output)
-    assert "every promise held" in result.output
+    output = said_by(cli, "replay", "up=2 window=1", "close@up27")
+    assert re.search(r"client > PUBREL id \d+ DUP", output)
+    assert "every promise held" in output
 
 
 def test_replay_when_a_setting_is_wrong_then_one_line_and_exit_2():
-    result = CliRunner().invoke(cli, ["replay", "upp=2"])
-    assert result.exit_code == 2
-    assert "no setting 'upp' of a script: use one of up, down" in result.output
+    output = said_by(cli, "replay", "upp=2", status=2)
+    assert "no setting 'upp' of a script: use one of up, down" in output
 
 
 # --- programs of users -------------------------------------------------------------------

@@ -1,7 +1,9 @@
-"""CPython, to be run as MicroPython is."""
+"""How tests run programs: CPython as MicroPython is, the project's commands in this process."""
 
 import os
 import sys
+
+from click.testing import CliRunner
 
 from tools.micropython import Interpreter
 from tools.project import ROOT
@@ -19,3 +21,10 @@ class _CPython(Interpreter):
 
 
 CPYTHON = _CPython("", 64, (sys.executable, "-u"))
+
+
+def said_by(cli, *words, status=0, **options):
+    """-> what the command says; `status` is what it has to end with."""
+    done = CliRunner().invoke(cli, [str(word) for word in words], **options)
+    assert done.exit_code == status, done.output
+    return done.output
