@@ -24,17 +24,12 @@ FIRST_BOARD = "docs/start/board.md"
 AT_ONCE = 'interval_ms = 2000\nntp_server = ""\n'
 
 
-def on_page(page, kind):
-    """The first block of its kind on a page."""
-    return next(one.text for one in blocks.of_kind(kind) if one.page == page)
-
-
 @pytest.fixture
 def project(tmp_path, mosquitto):
     own = {"192.168.1.10": mosquitto.host, "/media/you": tmp_path}
     own |= {f"{name}-….": f"{name}-1.27." for name in ("ESP32_GENERIC", "RPI_PICO_W")}
     made = Project(tmp_path / "project", own)
-    device = on_page(FIRST_BOARD, "toml").replace("…", "12345678")
+    device = blocks.texts(FIRST_BOARD, "toml")[0].replace("…", "12345678")
     made.write("device.toml", f"{device}port = {mosquitto.port}\n{AT_ONCE}")
     return made
 
@@ -78,7 +73,7 @@ def test_esp32_of_the_start_page_from_an_image_to_readings(project, make_firmwar
 def test_images_for_a_batch_are_made_as_the_guide_says(project, make_firmware):
     page = "docs/guides/updates.md"
     make_firmware(load_profile("RPI_PICO_W")).rename(project.folder / "RPI_PICO_W-1.27.uf2")
-    project.write("devices.csv", on_page(page, "csv").replace("…", "secret"))
+    project.write("devices.csv", blocks.texts(page, "csv")[0].replace("…", "secret"))
     project.write("shared.toml", 'wifi_ssid = "workshop"\nwifi_password = "12345678"\n')
     assert "\n2 images" in project.type(page, "make provision")
 
@@ -86,8 +81,8 @@ def test_images_for_a_batch_are_made_as_the_guide_says(project, make_firmware):
 def test_new_board_of_the_guide_is_asked_tested_and_deployed_to(project, start_board, monkeypatch):
     page, name = "docs/reference/board-profiles.md", "LILYGO_TTGO_LORA32"
     (project.folder / "boards" / name).mkdir()
-    project.write(f"boards/{name}/board.toml", on_page(page, "toml"))
-    project.write(f"boards/{name}/board.py", on_page(page, "python"))
+    project.write(f"boards/{name}/board.toml", blocks.texts(page, "toml")[0])
+    project.write(f"boards/{name}/board.py", blocks.texts(page, "python")[0])
     monkeypatch.setattr(profiles, "BOARDS", project.folder / "boards")
     board = start_board(load_profile(name))
     project.own |= {

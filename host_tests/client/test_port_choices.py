@@ -5,11 +5,11 @@ The same runs on real ports in test_on_micropython.py; here it is taken part by 
 
 import os
 import sys
-from types import SimpleNamespace
 from unittest.mock import Mock, call
 
 import pytest
 
+from host_tests.standin.sockets import Sockets
 from umqtt31 import NETWORK, FileBlockDevice, MQTTClient, MQTTError
 from umqtt31.handshake import text_of
 from umqtt31.tls import context_of
@@ -19,12 +19,7 @@ from umqtt31.tls import context_of
 def sock(monkeypatch):
     """What a client's sockets are."""
     sock = Mock()
-    module = SimpleNamespace(
-        SOCK_STREAM=1,
-        getaddrinfo=lambda server, port, *_: [(2, 1, 6, "", (server, port))],
-        socket=lambda *_: sock,
-    )
-    monkeypatch.setitem(sys.modules, "socket", module)
+    monkeypatch.setitem(sys.modules, "socket", Sockets(lambda *_: sock))
     return sock
 
 

@@ -5,6 +5,7 @@ class Sockets:
     """`open_socket(host, port)` gives each stream, or raises OSError."""
 
     SOCK_STREAM = 1
+    _address = None, None  # until a name is looked up here
 
     def __init__(self, open_socket):
         self._open_socket = open_socket
