@@ -1,9 +1,5 @@
-"""Messages of each QoS to a broker and back, the heap locked.
+"""Messages of each QoS to a broker and back, the heap locked."""
 
-Usage: micropython locked_rounds.py PORT CLIENT_ID LEVEL.
-"""
-
-import sys
 import time
 
 from host_tests.choice import class_for
@@ -28,7 +24,7 @@ class _Counter:
 
 
 def play(client):
-    """Print how many came back at each QoS, and what is left in flight; `client` is connected."""
+    """-> how many came back at each QoS, and what is left in flight; `client` is connected."""
     counter = _Counter()
     client.on_message = counter.on_message
     client.subscribe(b"locked/#", 2)
@@ -48,15 +44,14 @@ def play(client):
                 break
     finally:
         heap_unlock()
-    print(counter.counts, client.inflight)
+    inflight = client.inflight
     client.disconnect()
+    return counter.counts, inflight
 
 
-if __name__ == "__main__":
-    level = int(sys.argv[3])
+def run(port, level):
+    """-> the same, of a client at this level."""
     options = {"queue_bytes": 4096, "max_inflight": 10, "max_awaiting_rel": 20}
-    client = class_for(level, {})(
-        sys.argv[2], "127.0.0.1", int(sys.argv[1]), level=level, **options
-    )
+    client = class_for(level, {})("locked", "127.0.0.1", port, level=level, **options)
     client.connect()
-    play(client)
+    return play(client)

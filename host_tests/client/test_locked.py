@@ -5,7 +5,8 @@ import functools
 
 import pytest
 
-from host_tests.client.runner import FOLDER, functions_of, run_module
+from host_tests.client import locked_rounds
+from host_tests.client.runner import FOLDER, call_on, functions_of, run_module
 from tools.project import ROOT
 
 LEVELS = (3, 5)
@@ -38,10 +39,6 @@ def test_script_that_allocates_fails_where_it_is_locked(micropython):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_messages_through_a_real_broker_with_locked_heap(micropython, mosquitto, level):
-    done = micropython.run(
-        FOLDER / "locked_rounds.py",
-        args=[mosquitto.port, "locked", level],
-        micropypath=[ROOT, ROOT / "lib"],
-        heap_bytes=512 * 1024,
-    )
-    assert done.stdout == "[20, 20, 20] 0\n", done.stdout + done.stderr
+    args, path = (mosquitto.port, level), [ROOT, ROOT / "lib"]
+    found = call_on(micropython, locked_rounds, "run", args, path, 512 * 1024)
+    assert found == ([20, 20, 20], 0)

@@ -134,11 +134,11 @@ def _refusals(port, server, ssl):
 
 
 def locked(port, ssl):
-    """Messages with a certificate of our own, the heap locked: prints what was received at each
+    """Messages with a certificate of our own, the heap locked -> how many were received at each
     QoS, and what is left in flight."""
     from host_tests.client import locked_rounds
 
-    locked_rounds.play(
+    return locked_rounds.play(
         client_on(port, ssl, max_inflight=10, queue_bytes=4096, max_awaiting_rel=20)
     )
 

@@ -28,8 +28,7 @@ def test_messages_pass_both_ways_at_each_qos(run_signing, strict_port, pair):
 
 def test_messages_pass_both_ways_with_locked_heap(run_signing, strict_port, pair):
     if not run_signing.is_cpython:
-        run_signing("locked", strict_port, pair)
-        assert run_signing.lines[0] == "[20, 20, 20] 0"
+        assert run_signing("locked", strict_port, pair) == ([20, 20, 20], 0)
 
 
 def test_messages_pass_both_ways_in_asyncio_tasks(run_signing, strict_port, pair):
