@@ -21,7 +21,6 @@ from time import sleep_ms, ticks_diff, ticks_ms
 from . import (
     Message,
     MQTTError,
-    accept,
     as_bytes,
     check_range,
     check_topic,
@@ -80,41 +79,10 @@ class _Message(Message):
         return super().read(first, at, n)
 
 
-class _Stream:
-    # What one thread has begun to write is its own: a second one would write it again.
-
-    def __init__(self, stream):
-        self.raw = getattr(stream, "raw", stream)
-        self.readinto = stream.readinto
-        self.close = stream.close
-        self._write = stream.write
-        self._is_writing = False
-
-    def write(self, buf, at, n):
-        if self._is_writing:
-            return None
-        self._is_writing = True
-        try:
-            return self._write(buf, at, n)
-        finally:
-            self._is_writing = False
-
-    def write_all(self, buf, timeout_ms):
-        # -> did it take all, without so long a pause?
-        self._is_writing = True
-        at = 0
-        start = ticks_ms()
-        while at < len(buf):
-            n = self._write(buf, at, len(buf) - at)
-            if n:
-                at += n
-                start = ticks_ms()
-            elif ticks_diff(ticks_ms(), start) >= timeout_ms:
-                return False
-            else:
-                sleep_ms(1)
-        self._is_writing = False
-        return True
+def _step(client):
+    client._most_acks = _FEW_ACKS
+    heap_lock()
+    return step(client)
 
 
 def _port_of(port):
@@ -127,8 +95,8 @@ def _port_of(port):
 
 class MQTTClient(_Client):
     """As umqtt.simple's; the attributes that it calls by these names may be changed
-    between two connections.  `buffer_size`: of the buffers that are always there.  One thread
-    may wait for messages while another publishes at QoS 0."""
+    between two connections.  `buffer_size`: of the buffers that are always there.  While one
+    thread waits for messages, another or a timer may publish at QoS 0."""
 
     # The will, as umqtt.simple names it.
     lw_topic = lw_msg = None
@@ -138,6 +106,7 @@ class MQTTClient(_Client):
     _sock = False  # no connect() yet
     _is_robust = False
     _waits = 0  # calls that wait for an answer, one inside of another
+    _is_inside = False  # of what _alone() calls
 
     def __init__(
         self,
@@ -183,6 +152,7 @@ class MQTTClient(_Client):
         self._message = _Message(self, self._rx)
         self.on_message = self._on
         self._came = []  # messages, to be handed over
+        self._later = []  # what was published at QoS 0 in the middle of a call
 
     def __getattr__(self, name):
         """`sock`: see `sock.Sock`, None before connect()."""
@@ -231,18 +201,17 @@ class MQTTClient(_Client):
             self._filters = ()  # the program subscribes again
         close(self)
         self._came = []
+        self._later = []
+        self._is_inside = False
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
         self._most_acks = _FEW_ACKS
         try:
-            return int(super().connect(clean_session, stream and _Stream(stream)))
+            return int(super().connect(clean_session, stream))
         finally:
             self._error = None  # it is told here, and never again
-
-    def _open(self):
-        return _Stream(super()._open())
 
     def _packet(self, first, body):
         # As the core's, but of any size.
@@ -260,12 +229,65 @@ class MQTTClient(_Client):
 
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
-        if not self.is_connected:
-            tell(self)
-        _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
-        self._finish()
+        code = -_FULL
+        while code == -_FULL:
+            if not self.is_connected:
+                tell(self)
+            if self._is_inside and not qos:
+                topic = check_topic(self, topic)
+                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                return
+            if self._later:
+                self._alone(push, self)
+            try:
+                self._is_inside = True
+                code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
+            finally:
+                self._leave()
+            if self._left:
+                self._finish(qos)
+            elif code == -_FULL:
+                self._settle()
         if qos:
             self._confirm(self._stream)
+
+    def _alone(self, call, what, must=False):
+        # -> call(what), or None in the middle of a call of another thread, or of the one that a
+        # timer interrupted, unless somebody waits for an answer.
+        if self._is_inside:
+            return call(what) if must or self._waits else None
+        try:
+            self._is_inside = True
+            return call(what)
+        finally:
+            self._leave()
+
+    def _leave(self):
+        # What was published meanwhile goes out, as far as there is room.
+        later = self._later
+        is_full = False
+        while True:
+            try:
+                self._is_inside = True
+                while later and not is_full:
+                    one = later.pop(0)
+                    is_full = _Client.publish(self, *one) == -_FULL
+                    if is_full:
+                        later.insert(0, one)
+            except (OSError, IndexError):  # the connection's end, which the next call tells
+                is_full = True
+            finally:
+                self._is_inside = False
+            if is_full or not later:
+                return
+
+    def ping(self):
+        """Send PINGREQ; whoever waits for a packet gets the answer."""
+        if self._is_inside and (self._left or self._acks_n) and not self._first:
+            self._first = b"\xc0\0"  # goes out behind what is being written
+            self._wake = self._ping_at = ticks_ms()
+        else:
+            super().ping()
 
     def _confirm(self, stream):
         self._settle()
@@ -273,26 +295,18 @@ class MQTTClient(_Client):
             raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
-        while code == _FULL:
-            if self._left:
-                self._finish()
-            else:
-                self._settle()
-            if not self.is_connected:
-                break
-            heap_lock()
-            code = -accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            self._publish_large(topic, msg, flags)
-        elif code > 0:
+            return self._publish_large(topic, msg, flags)
+        if code != _FULL:
             tell(self)
+        return -code
 
     def _publish_large(self, topic, msg, flags):
+        # -> as accept().
         qos = flags >> 1
-        if qos:
-            self._settle()
         push(self)
-        self._finish()
+        if self._left or not self.is_connected or qos and self.inflight:
+            return -_FULL
         topic = string(topic)
         if qos:
             self._id = packet_id = self._id % 65535 + 1
@@ -304,24 +318,37 @@ class MQTTClient(_Client):
             self._moved_at = ticks_ms()
         self.stats.sent += 1
         head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
-        stream = self._stream
         try:
-            if not (
-                stream.write_all(head, self._timeout_ms)
-                and stream.write_all(msg, self._timeout_ms)
-            ):
+            if not (self._write_all(head) and self._write_all(msg)):
                 fail(self, _TIMEOUT)
         except BaseException as error:
             if self._stream:
                 lose(self, error)
             raise self._error_of(self._error)
         self._tx_at = ticks_ms()
+        return 0
 
-    def _finish(self):
+    def _write_all(self, buf):
+        # -> did the stream take all, without so long a pause?
+        stream = self._stream
+        at = 0
+        start = ticks_ms()
+        while at < len(buf):
+            n = stream.write(buf, at, len(buf) - at)
+            if n:
+                at += n
+                start = ticks_ms()
+            elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                return False
+            else:
+                sleep_ms(1)
+        return True
+
+    def _finish(self, qos):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            push(self)
+            self._alone(push, self, qos)
             if not self.is_connected:
                 tell(self)
             if self._left:
@@ -343,7 +370,7 @@ class MQTTClient(_Client):
         if not self.is_connected:
             tell(self)
         stream = self._stream
-        self._send_request(request)
+        self._alone(self._send_request, request, True)
         while self._request is request:
             self._await(start)
         if self._stream is not stream:
@@ -391,12 +418,12 @@ class MQTTClient(_Client):
     def _turn(self):
         if not self.is_connected:
             tell(self)
-        self._most_acks = _FEW_ACKS
         try:
-            heap_lock()
-            handled = step(self)
+            handled = self._alone(_step, self)
         except StopIteration:  # take_large() has read all
             handled = 1
+        if handled is None:
+            return 0
         if self._came and self._waits < 3:  # or callbacks inside of callbacks fill the stack
             return self._hand_over(*self._came.pop(0))
         if not (handled or self.is_connected):
@@ -419,12 +446,19 @@ class MQTTClient(_Client):
         stream = self._stream
         if self.cb:
             self.cb(topic, payload)
-        if packet_id and stream and self._stream is stream:
-            if first & 4:
-                hold(self, packet_id, self._now)
-            owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
-            push(self)
+        while packet_id and stream and self._stream is stream:
+            if self._alone(self._answer, (first, packet_id)):
+                break
+            sleep_ms(1)
         return first
+
+    def _answer(self, message):
+        first, packet_id = message
+        if first & 4:
+            hold(self, packet_id, self._now)
+        owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
+        push(self)
+        return True
 
     def take_large(self, first, at, n):
         """For the message: read the one that begins at `at` of the buffer."""
