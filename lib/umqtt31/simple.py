@@ -222,7 +222,8 @@ class MQTTClient(_Client):
         code = error.code
         if code < 256:
             return MQTTException(code, *error._about)
-        number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else error.errno
+        number = getattr(cause, "errno", None)  # below 0: of a look-up, of TLS
+        number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else number
         return _Error(number, code, error._about)
 
     # --- out ------------------------------------------------------------------------------
