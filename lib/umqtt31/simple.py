@@ -238,13 +238,13 @@ class MQTTClient(_Client):
                 topic = check_topic(self, topic)
                 self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
                 return
-            if self._later:
-                self._alone(push, self)
+            self._go_on()
             try:
                 self._is_inside = True
                 code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
             finally:
-                self._leave()
+                self._is_inside = False
+            self._go_on()
             if self._left:
                 self._finish(qos)
             elif code == -_FULL:
@@ -261,26 +261,24 @@ class MQTTClient(_Client):
             self._is_inside = True
             return call(what)
         finally:
-            self._leave()
+            self._is_inside = False
+            self._go_on()
 
-    def _leave(self):
+    def _go_on(self):
         # What was published meanwhile goes out, as far as there is room.
         later = self._later
         is_full = False
-        while True:
+        while later and not is_full:
             try:
                 self._is_inside = True
-                while later and not is_full:
-                    one = later.pop(0)
-                    is_full = _Client.publish(self, *one) == -_FULL
-                    if is_full:
-                        later.insert(0, one)
+                one = later.pop(0)
+                is_full = _Client.publish(self, *one) == -_FULL
+                if is_full:
+                    later.insert(0, one)
             except (OSError, IndexError):  # the connection's end, which the next call tells
-                is_full = True
+                return
             finally:
                 self._is_inside = False
-            if is_full or not later:
-                return
 
     def ping(self):
         """Send PINGREQ; whoever waits for a packet gets the answer."""
