@@ -49,6 +49,7 @@ _SUBACK_REFUSED = const(128)
 
 _FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
+_SHORT_MS = const(20)
 
 
 class MQTTException(MQTTError):
@@ -234,10 +235,12 @@ class MQTTClient(_Client):
         while code == -_FULL:
             if not self.is_connected:
                 tell(self)
-            if self._is_inside and not qos:
-                topic = check_topic(self, topic)
-                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
-                return
+            if self._is_inside:
+                if not qos:
+                    topic = check_topic(self, topic)
+                    self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                    return
+                self._yield()
             self._go_on()
             try:
                 self._is_inside = True
@@ -256,13 +259,24 @@ class MQTTClient(_Client):
         # -> call(what), or None in the middle of a call of another thread, or of the one that a
         # timer interrupted, unless somebody waits for an answer.
         if self._is_inside:
-            return call(what) if must or self._waits else None
+            if not (must or self._waits):
+                return None
+            self._yield()
+            if self._is_inside:
+                return call(what)
         try:
             self._is_inside = True
             return call(what)
         finally:
             self._is_inside = False
             self._go_on()
+
+    def _yield(self):
+        # Let the other thread's call end; one that a timer interrupted does not.
+        n = _SHORT_MS
+        while n and self._is_inside:
+            sleep_ms(1)
+            n -= 1
 
     def _go_on(self):
         # What was published meanwhile goes out, as far as there is room.
