@@ -14,6 +14,7 @@ seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 
 from micropython import const, heap_lock  # isort: skip
 
+from _thread import allocate_lock
 from errno import ETIMEDOUT
 from struct import pack_into
 from time import sleep_ms, ticks_diff, ticks_ms
@@ -49,7 +50,7 @@ _SUBACK_REFUSED = const(128)
 
 _FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
-_SHORT_MS = const(20)
+_SHORT_MS = const(10)
 
 
 class MQTTException(MQTTError):
@@ -107,7 +108,6 @@ class MQTTClient(_Client):
     _sock = False  # no connect() yet
     _is_robust = False
     _waits = 0  # calls that wait for an answer, one inside of another
-    _is_inside = False  # of what _alone() calls
 
     def __init__(
         self,
@@ -154,6 +154,9 @@ class MQTTClient(_Client):
         self.on_message = self._on
         self._came = []  # messages, to be handed over
         self._later = []  # what was published at QoS 0 in the middle of a call
+        # Of one call at a time.  It ends by its index here: Ctrl-C might hit the jump of an `if`.
+        self._lock = allocate_lock()
+        self._ends = int, self._lock.release
 
     def __getattr__(self, name):
         """`sock`: see `sock.Sock`, None before connect()."""
@@ -203,7 +206,6 @@ class MQTTClient(_Client):
         close(self)
         self._came = []
         self._later = []
-        self._is_inside = False
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
@@ -235,18 +237,19 @@ class MQTTClient(_Client):
         while code == -_FULL:
             if not self.is_connected:
                 tell(self)
-            if self._is_inside:
-                if not qos:
-                    topic = check_topic(self, topic)
-                    self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
-                    return
-                self._yield()
             self._go_on()
+            self._yield()
+            if self._lock.locked() and not qos:
+                topic = check_topic(self, topic)
+                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                return
+            is_mine = False
             try:
-                self._is_inside = True
-                code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
+                is_mine = self._lock.acquire(False)
+                if qos or is_mine and not self._later:
+                    code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
             finally:
-                self._is_inside = False
+                self._ends[is_mine]()
             self._go_on()
             if self._left:
                 self._finish(qos)
@@ -258,45 +261,46 @@ class MQTTClient(_Client):
     def _alone(self, call, what, must=False):
         # -> call(what), or None in the middle of a call of another thread, or of the one that a
         # timer interrupted, unless somebody waits for an answer.
-        if self._is_inside:
-            if not (must or self._waits):
-                return None
+        is_forced = must or self._waits
+        if is_forced:
             self._yield()
-            if self._is_inside:
-                return call(what)
+        is_mine = False
         try:
-            self._is_inside = True
-            return call(what)
+            is_mine = self._lock.acquire(False)
+            if is_mine or is_forced:
+                return call(what)
         finally:
-            self._is_inside = False
+            self._ends[is_mine]()
             self._go_on()
 
     def _yield(self):
         # Let the other thread's call end; one that a timer interrupted does not.
         n = _SHORT_MS
-        while n and self._is_inside:
+        while n and self._lock.locked():
             sleep_ms(1)
             n -= 1
 
     def _go_on(self):
         # What was published meanwhile goes out, as far as there is room.
         later = self._later
-        is_full = False
-        while later and not is_full:
+        while later:
+            is_mine = False
             try:
-                self._is_inside = True
+                is_mine = self._lock.acquire(False)
+                if not is_mine:
+                    return
                 one = later.pop(0)
-                is_full = _Client.publish(self, *one) == -_FULL
-                if is_full:
+                if _Client.publish(self, *one) == -_FULL:
                     later.insert(0, one)
+                    return
             except (OSError, IndexError):  # the connection's end, which the next call tells
                 return
             finally:
-                self._is_inside = False
+                self._ends[is_mine]()
 
     def ping(self):
         """Send PINGREQ; whoever waits for a packet gets the answer."""
-        if self._is_inside and (self._left or self._acks_n) and not self._first:
+        if self._lock.locked() and (self._left or self._acks_n) and not self._first:
             self._first = b"\xc0\0"  # goes out behind what is being written
             self._wake = self._ping_at = ticks_ms()
         else:
