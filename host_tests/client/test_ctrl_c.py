@@ -7,6 +7,7 @@ of one life in turn, by a trace of CPython's bytecode.
 import collections
 import dis
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,24 @@ def test_ctrl_c_in_publish_of_simple_when_it_connects_anew_then_what_it_publishe
         stream.take()
         client.publish(b"t", b"2")
         assert stream.take() == wire.publish(b"t", b"2")
+        jump += 1
+    assert jump > 5
+
+
+def test_ctrl_c_in_check_msg_of_simple_when_it_goes_on_then_what_it_publishes_is_written():
+    speak(4)
+    jump = 1
+    came = True
+    while came:
+        d = Dialogue(clean=True, level=4, front=simple.MQTTClient)
+        d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+        ctrl_c = CtrlC(jump)
+        with suppress(KeyboardInterrupt):
+            ctrl_c.calls(d.client.check_msg)
+        came = ctrl_c.came
+        if d.client.is_connected:
+            d.client.publish(b"t", b"2")
+            assert d.stream.take().endswith(wire.publish(b"t", b"2"))
         jump += 1
     assert jump > 5
 

@@ -2,11 +2,13 @@
 
 import re
 import ssl
+import threading
 
 import pytest
 
+from host_tests import patience
 from host_tests.brokers.certificates import Certificates
-from host_tests.client import moving
+from host_tests.client import dialogue, moving, wire
 from host_tests.client.runner import FOLDER
 from host_tests.client.scripts import read_scripts
 from tools.project import ROOT
@@ -117,3 +119,30 @@ def test_each_line_of_the_page_names_a_test_that_there_is():
     # What no test can show: what the library does not have, and what one argument is called.
     untested = [row for row in rows if not row.startswith(("`test_", "the same", "shown by"))]
     assert untested == [""] * 3
+
+
+def test_publish_of_another_thread_in_the_middle_of_a_write_waits_for_its_end(monkeypatch):
+    dialogue.speak(4)
+    d = dialogue.Dialogue(clean=True, front=simple.MQTTClient)
+    waits, is_written = threading.Event(), threading.Event()
+    other = threading.Thread(target=d.client.publish, args=(b"t", b"b", False, 1), daemon=True)
+    take = d.stream.write
+
+    def write(buf, at, n):
+        if not other.ident:
+            other.start()
+            assert waits.wait(patience.SECONDS)
+        return take(buf, at, n)
+
+    def sleep(_):
+        waits.set()
+        assert is_written.wait(patience.SECONDS)
+
+    monkeypatch.setattr(d.stream, "write", write)
+    monkeypatch.setattr(simple, "sleep_ms", sleep)
+    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
+    d.stream.answer(wire.puback(7) + wire.publish(b"t", b"b", 1, 1), wire.puback(1))
+    d.client.check_msg()
+    is_written.set()
+    other.join(patience.SECONDS)
+    assert d.stream.has_answered()

@@ -14,6 +14,7 @@ seconds MQTTError, an OSError, is raised.  docs/guides/moving.md.
 
 from micropython import const, heap_lock  # isort: skip
 
+from _thread import allocate_lock
 from errno import ETIMEDOUT
 from struct import pack_into
 from time import sleep_ms, ticks_diff, ticks_ms
@@ -21,7 +22,6 @@ from time import sleep_ms, ticks_diff, ticks_ms
 from . import (
     Message,
     MQTTError,
-    accept,
     as_bytes,
     check_range,
     check_topic,
@@ -50,6 +50,7 @@ _SUBACK_REFUSED = const(128)
 
 _FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
 _SLICE_MS = const(1000)
+_SHORT_MS = const(10)
 
 
 class MQTTException(MQTTError):
@@ -80,41 +81,10 @@ class _Message(Message):
         return super().read(first, at, n)
 
 
-class _Stream:
-    # What one thread has begun to write is its own: a second one would write it again.
-
-    def __init__(self, stream):
-        self.raw = getattr(stream, "raw", stream)
-        self.readinto = stream.readinto
-        self.close = stream.close
-        self._write = stream.write
-        self._is_writing = False
-
-    def write(self, buf, at, n):
-        if self._is_writing:
-            return None
-        self._is_writing = True
-        try:
-            return self._write(buf, at, n)
-        finally:
-            self._is_writing = False
-
-    def write_all(self, buf, timeout_ms):
-        # -> did it take all, without so long a pause?
-        self._is_writing = True
-        at = 0
-        start = ticks_ms()
-        while at < len(buf):
-            n = self._write(buf, at, len(buf) - at)
-            if n:
-                at += n
-                start = ticks_ms()
-            elif ticks_diff(ticks_ms(), start) >= timeout_ms:
-                return False
-            else:
-                sleep_ms(1)
-        self._is_writing = False
-        return True
+def _step(client):
+    client._most_acks = _FEW_ACKS
+    heap_lock()
+    return step(client)
 
 
 def _port_of(port):
@@ -127,8 +97,8 @@ def _port_of(port):
 
 class MQTTClient(_Client):
     """As umqtt.simple's; the attributes that it calls by these names may be changed
-    between two connections.  `buffer_size`: of the buffers that are always there.  One thread
-    may wait for messages while another publishes at QoS 0."""
+    between two connections.  `buffer_size`: of the buffers that are always there.  While one
+    thread waits for messages, another or a timer may publish at QoS 0."""
 
     # The will, as umqtt.simple names it.
     lw_topic = lw_msg = None
@@ -183,6 +153,10 @@ class MQTTClient(_Client):
         self._message = _Message(self, self._rx)
         self.on_message = self._on
         self._came = []  # messages, to be handed over
+        self._later = []  # what was published at QoS 0 in the middle of a call
+        # Of one call at a time.  It ends by its index here: Ctrl-C might hit the jump of an `if`.
+        self._lock = allocate_lock()
+        self._ends = int, self._lock.release
 
     def __getattr__(self, name):
         """`sock`: see `sock.Sock`, None before connect()."""
@@ -231,18 +205,16 @@ class MQTTClient(_Client):
             self._filters = ()  # the program subscribes again
         close(self)
         self._came = []
+        self._later = []
         # Whose publish() raised will publish again.
         self._head = self._next = self._tail = self._rec = 0
         self.inflight = self.queued = self._again = 0
         self._wrap = -1
         self._most_acks = _FEW_ACKS
         try:
-            return int(super().connect(clean_session, stream and _Stream(stream)))
+            return int(super().connect(clean_session, stream))
         finally:
             self._error = None  # it is told here, and never again
-
-    def _open(self):
-        return _Stream(super()._open())
 
     def _packet(self, first, body):
         # As the core's, but of any size.
@@ -253,19 +225,86 @@ class MQTTClient(_Client):
         code = error.code
         if code < 256:
             return MQTTException(code, *error._about)
-        number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else error.errno
+        number = getattr(cause, "errno", None)  # below 0: of a look-up, of TLS
+        number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else number
         return _Error(number, code, error._about)
 
     # --- out ------------------------------------------------------------------------------
 
     def publish(self, topic, msg, retain=False, qos=0):
         """Publish: at QoS 0 it is written, at QoS 1 and 2 acknowledged when this returns."""
-        if not self.is_connected:
-            tell(self)
-        _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
-        self._finish()
+        code = -_FULL
+        while code == -_FULL:
+            if not self.is_connected:
+                tell(self)
+            self._go_on()
+            self._yield()
+            if self._lock.locked() and not qos:
+                topic = check_topic(self, topic)
+                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                return
+            is_mine = False
+            try:
+                is_mine = self._lock.acquire(False)
+                if qos or is_mine and not self._later:
+                    code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
+            finally:
+                self._ends[is_mine]()
+            self._go_on()
+            if self._left:
+                self._finish(qos)
+            elif code == -_FULL:
+                self._settle()
         if qos:
             self._confirm(self._stream)
+
+    def _alone(self, call, what, must=False):
+        # -> call(what), or None in the middle of a call of another thread, or of the one that a
+        # timer interrupted, unless somebody waits for an answer.
+        is_forced = must or self._waits
+        if is_forced:
+            self._yield()
+        is_mine = False
+        try:
+            is_mine = self._lock.acquire(False)
+            if is_mine or is_forced:
+                return call(what)
+        finally:
+            self._ends[is_mine]()
+            self._go_on()
+
+    def _yield(self):
+        # Let the other thread's call end; one that a timer interrupted does not.
+        n = _SHORT_MS
+        while n and self._lock.locked():
+            sleep_ms(1)
+            n -= 1
+
+    def _go_on(self):
+        # What was published meanwhile goes out, as far as there is room.
+        later = self._later
+        while later:
+            is_mine = False
+            try:
+                is_mine = self._lock.acquire(False)
+                if not is_mine:
+                    return
+                one = later.pop(0)
+                if _Client.publish(self, *one) == -_FULL:
+                    later.insert(0, one)
+                    return
+            except (OSError, IndexError):  # the connection's end, which the next call tells
+                return
+            finally:
+                self._ends[is_mine]()
+
+    def ping(self):
+        """Send PINGREQ; whoever waits for a packet gets the answer."""
+        if self._lock.locked() and (self._left or self._acks_n) and not self._first:
+            self._first = b"\xc0\0"  # goes out behind what is being written
+            self._wake = self._ping_at = ticks_ms()
+        else:
+            super().ping()
 
     def _confirm(self, stream):
         self._settle()
@@ -273,26 +312,18 @@ class MQTTClient(_Client):
             raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
-        while code == _FULL:
-            if self._left:
-                self._finish()
-            else:
-                self._settle()
-            if not self.is_connected:
-                break
-            heap_lock()
-            code = -accept(self, topic, msg, flags)
         if code == _TOO_LARGE:
-            self._publish_large(topic, msg, flags)
-        elif code > 0:
+            return self._publish_large(topic, msg, flags)
+        if code != _FULL:
             tell(self)
+        return -code
 
     def _publish_large(self, topic, msg, flags):
+        # -> as accept().
         qos = flags >> 1
-        if qos:
-            self._settle()
         push(self)
-        self._finish()
+        if self._left or not self.is_connected or qos and self.inflight:
+            return -_FULL
         topic = string(topic)
         if qos:
             self._id = packet_id = self._id % 65535 + 1
@@ -304,24 +335,37 @@ class MQTTClient(_Client):
             self._moved_at = ticks_ms()
         self.stats.sent += 1
         head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
-        stream = self._stream
         try:
-            if not (
-                stream.write_all(head, self._timeout_ms)
-                and stream.write_all(msg, self._timeout_ms)
-            ):
+            if not (self._write_all(head) and self._write_all(msg)):
                 fail(self, _TIMEOUT)
         except BaseException as error:
             if self._stream:
                 lose(self, error)
             raise self._error_of(self._error)
         self._tx_at = ticks_ms()
+        return 0
 
-    def _finish(self):
+    def _write_all(self, buf):
+        # -> did the stream take all, without so long a pause?
+        stream = self._stream
+        at = 0
+        start = ticks_ms()
+        while at < len(buf):
+            n = stream.write(buf, at, len(buf) - at)
+            if n:
+                at += n
+                start = ticks_ms()
+            elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
+                return False
+            else:
+                sleep_ms(1)
+        return True
+
+    def _finish(self, qos):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
             now = ticks_ms()
-            push(self)
+            self._alone(push, self, qos)
             if not self.is_connected:
                 tell(self)
             if self._left:
@@ -343,7 +387,7 @@ class MQTTClient(_Client):
         if not self.is_connected:
             tell(self)
         stream = self._stream
-        self._send_request(request)
+        self._alone(self._send_request, request, True)
         while self._request is request:
             self._await(start)
         if self._stream is not stream:
@@ -391,12 +435,12 @@ class MQTTClient(_Client):
     def _turn(self):
         if not self.is_connected:
             tell(self)
-        self._most_acks = _FEW_ACKS
         try:
-            heap_lock()
-            handled = step(self)
+            handled = self._alone(_step, self)
         except StopIteration:  # take_large() has read all
             handled = 1
+        if handled is None:
+            return 0
         if self._came and self._waits < 3:  # or callbacks inside of callbacks fill the stack
             return self._hand_over(*self._came.pop(0))
         if not (handled or self.is_connected):
@@ -419,12 +463,19 @@ class MQTTClient(_Client):
         stream = self._stream
         if self.cb:
             self.cb(topic, payload)
-        if packet_id and stream and self._stream is stream:
-            if first & 4:
-                hold(self, packet_id, self._now)
-            owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
-            push(self)
+        while packet_id and stream and self._stream is stream:
+            if self._alone(self._answer, (first, packet_id)):
+                break
+            sleep_ms(1)
         return first
+
+    def _answer(self, message):
+        first, packet_id = message
+        if first & 4:
+            hold(self, packet_id, self._now)
+        owe(self, (first >> 1 & 3) + 3 << 4, packet_id)
+        push(self)
+        return True
 
     def take_large(self, first, at, n):
         """For the message: read the one that begins at `at` of the buffer."""

@@ -19,9 +19,9 @@ class MQTTClient(_client.MQTTClient):
     messages come as `f(topic, msg)`, keep alive is off unless asked for.
 
     Its attributes may be changed between two connections.  No wait for an answer is
-    endless: after `connect_timeout` seconds OSError is raised.  One thread may wait for
-    messages while another publishes at QoS 0.  An error's `args[0]` and `errno` are -1 where
-    the broker closed the connection and the system's ETIMEDOUT for a time-out.
+    endless: after `connect_timeout` seconds OSError is raised.  While one thread waits for
+    messages, another or a timer may publish at QoS 0.  An error's `args[0]` and `errno` are
+    -1 where the broker closed the connection and the system's ETIMEDOUT for a time-out.
     """
 
     client_id: Data
