@@ -26,7 +26,7 @@ BYTES = {
     "queueing": 3_620,
     "reasons": 1_630,
     "robust": 860,
-    "simple": 5_190,
+    "simple": 5_210,
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
