@@ -357,8 +357,10 @@ class MQTTClient(core.MQTTClient):
         ring, at = self._ring, self._head
         while at != self._next:
             if ring[at] == first and core.id_of(self, at) == packet_id:
-                ring[at] = _PUBACK
-                core.on_ack(self, _PUBACK, packet_id)
+                if self._store:
+                    self._store.note(_PUBACK, packet_id)
+                ring[at] = 0
+                self.inflight -= 1
                 self.v5.note(reason)
                 self.stats.dropped += 1
                 self._is_busy = True
