@@ -306,8 +306,9 @@ class MQTTClient(core.MQTTClient):
         if n == 2 and self.is_connected:
             number = self._rx[at] << 8 | self._rx[at + 1]
             if number and first in b"\x40\x50\x70":
+                n = self.inflight
                 core.on_ack(self, first, number)
-                if self._ages and first != 0x50:
+                if self._ages and self.inflight < n:
                     self._ages.pop(number, 0)
                 return
             if first == 0x62:
