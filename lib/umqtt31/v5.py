@@ -267,6 +267,7 @@ class MQTTClient(core.MQTTClient):
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
         self._unasked = () if self._is_told else filters
+        self._missing = False  # did the broker refuse one of those?
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -349,6 +350,8 @@ class MQTTClient(core.MQTTClient):
                     codes[k] = 0
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
+            self._missing |= not self._is_told
+            self._is_told = not self._missing
             if self._unasked:
                 self._is_told = False
                 self._ask_next()  # which allocates
@@ -602,6 +605,7 @@ class MQTTClient(core.MQTTClient):
                 later.append(one)
             else:  # MQTT-3.2.2-15: this broker took it once, or another one
                 self.v5.note(_PACKET_TOO_LARGE)
+                self._missing = True
         self._unasked = later
         if n:
             core.begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))
