@@ -266,8 +266,8 @@ class MQTTClient(core.MQTTClient):
             self._filters = filters
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
-        self._unasked = () if self._is_told else filters
-        self._missing = False  # did the broker refuse one of those?
+        self._missing = False  # does the broker lack a filter that it was asked for?
+        self._unasked = None if self._is_told else self._requests(filters)
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -354,7 +354,7 @@ class MQTTClient(core.MQTTClient):
             self._is_told = not self._missing
             if self._unasked:
                 self._is_told = False
-                self._ask_next()  # which allocates
+                self._ask_next()
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
@@ -588,24 +588,33 @@ class MQTTClient(core.MQTTClient):
     def _all_filters(self, topics):
         pass  # they go out in as many packets as they need
 
+    def _requests(self, filters):
+        # -> those that subscribe to these, as far as each fits into one packet: (the first, those
+        # behind it), None for none.
+        found, behind = [], None
+        while filters:
+            section = filters[0][2]
+            body = b"\0\0" + section
+            n, later = 0, []
+            for one in filters:
+                size = len(body) + len(one[1])
+                size += 2 + (size > 127)
+                if one[2] == section and size <= min(self._most_bytes, self.buffer_size):
+                    body += one[1]
+                    n += 1
+                elif n or one[2] != section:
+                    later.append(one)
+                else:  # MQTT-3.2.2-15: this broker took it once, or another one
+                    self.v5.note(_PACKET_TOO_LARGE)
+                    self._missing = True
+            filters = later
+            if n:
+                found.append((self._packet(_SUBSCRIBE, body), bytearray(n)))
+        while found:
+            behind = found.pop(), behind
+        return behind
+
     def _ask_next(self):
-        # Subscribe to what the broker does not know, as far as it fits into one packet.
-        body = section = b""
-        n, later = 0, []
-        for one in self._unasked:
-            if not n:
-                section = one[2]
-                body = b"\0\0" + section
-            size = len(body) + len(one[1])
-            size += 2 + (size > 127)
-            if one[2] == section and size <= min(self._most_bytes, self.buffer_size):
-                body += one[1]
-                n += 1
-            elif n:
-                later.append(one)
-            else:  # MQTT-3.2.2-15: this broker took it once, or another one
-                self.v5.note(_PACKET_TOO_LARGE)
-                self._missing = True
-        self._unasked = later
-        if n:
-            core.begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))
+        if self._unasked:
+            request, self._unasked = self._unasked
+            core.begin_request(self, request)
