@@ -266,7 +266,8 @@ class MQTTClient(core.MQTTClient):
             self._filters = filters
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
-        self._unasked = () if self._is_told else filters
+        self._missing = False  # does the broker lack a filter that it was asked for?
+        self._unasked = None if self._is_told else self._requests(filters)
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -306,8 +307,9 @@ class MQTTClient(core.MQTTClient):
         if n == 2 and self.is_connected:
             number = self._rx[at] << 8 | self._rx[at + 1]
             if number and first in b"\x40\x50\x70":
+                n = self.inflight
                 core.on_ack(self, first, number)
-                if self._ages and first != 0x50:
+                if self._ages and self.inflight < n:
                     self._ages.pop(number, 0)
                 return
             if first == 0x62:
@@ -348,17 +350,21 @@ class MQTTClient(core.MQTTClient):
                     codes[k] = 0
                 elif codes[k] > 127:
                     self.v5.note(codes[k])
+            self._missing |= not self._is_told
+            self._is_told = not self._missing
             if self._unasked:
                 self._is_told = False
-                self._ask_next()  # which allocates
+                self._ask_next()
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
         ring, at = self._ring, self._head
         while at != self._next:
             if ring[at] == first and core.id_of(self, at) == packet_id:
-                ring[at] = _PUBACK
-                core.on_ack(self, _PUBACK, packet_id)
+                if self._store:
+                    self._store.note(_PUBACK, packet_id)
+                ring[at] = 0
+                self.inflight -= 1
                 self.v5.note(reason)
                 self.stats.dropped += 1
                 self._is_busy = True
@@ -459,6 +465,8 @@ class MQTTClient(core.MQTTClient):
         self._msg = msg
         n = len(topic) + len(msg) + self._extra + (4 if flags & 6 else 2)
         n += 2 + (n > 127)
+        if self._stream is self:  # on_drop publishes, in the middle of another one
+            self._stream = self._socket
         if self.is_connected and n <= self.buffer_size:
             n = self._refusal(n, flags)
             if n:
@@ -580,23 +588,33 @@ class MQTTClient(core.MQTTClient):
     def _all_filters(self, topics):
         pass  # they go out in as many packets as they need
 
+    def _requests(self, filters):
+        # -> those that subscribe to these, as far as each fits into one packet: (the first, those
+        # behind it), None for none.
+        found, behind = [], None
+        while filters:
+            section = filters[0][2]
+            body = b"\0\0" + section
+            n, later = 0, []
+            for one in filters:
+                size = len(body) + len(one[1])
+                size += 2 + (size > 127)
+                if one[2] == section and size <= min(self._most_bytes, self.buffer_size):
+                    body += one[1]
+                    n += 1
+                elif n or one[2] != section:
+                    later.append(one)
+                else:  # MQTT-3.2.2-15: this broker took it once, or another one
+                    self.v5.note(_PACKET_TOO_LARGE)
+                    self._missing = True
+            filters = later
+            if n:
+                found.append((self._packet(_SUBSCRIBE, body), bytearray(n)))
+        while found:
+            behind = found.pop(), behind
+        return behind
+
     def _ask_next(self):
-        # Subscribe to what the broker does not know, as far as it fits into one packet.
-        body = section = b""
-        n, later = 0, []
-        for one in self._unasked:
-            if not n:
-                section = one[2]
-                body = b"\0\0" + section
-            size = len(body) + len(one[1])
-            size += 2 + (size > 127)
-            if one[2] == section and size <= min(self._most_bytes, self.buffer_size):
-                body += one[1]
-                n += 1
-            elif n:
-                later.append(one)
-            else:  # MQTT-3.2.2-15: this broker took it once, or another one
-                self.v5.note(_PACKET_TOO_LARGE)
-        self._unasked = later
-        if n:
-            core.begin_request(self, (self._packet(_SUBSCRIBE, body), bytearray(n)))
+        if self._unasked:
+            request, self._unasked = self._unasked
+            core.begin_request(self, request)
