@@ -169,14 +169,17 @@ def test_deploy_without_good_settings_anywhere_changes_nothing(start_board, desk
 def test_deploy_to_another_chip_changes_nothing_and_names_both(
     run, start_board, device_toml, there, told
 ):
+    """The board's own program runs again: a node that had to stop sent nothing any more."""
     profile = load_profile(there)
-    board = start_board(profile, {"main.py": b"pass\n"})
+    files = {"main.py": b"while True:\n    print('main is running')\n"}
+    board = start_board(profile, files)
     output = run(
         "deploy", "--board", told, "--port", board.port, "--config", device_toml, status=1
     )
     assert profile.firmware.machine in output
     assert f"{told} has {load_profile(told).mcu}" in output
-    assert board.files() == {"main.py": b"pass\n"}
+    read_until(board.port, "main is running")
+    assert board.files() == files
 
 
 def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):

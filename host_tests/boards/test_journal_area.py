@@ -2,6 +2,7 @@
 
 import pytest
 
+from host_tests.boards.console import read_until
 from tools.boards.deploy import check_itself, deploy, keep_journal_blocks, with_list
 from tools.boards.errors import BoardError
 from tools.boards.profile import load_profile
@@ -45,11 +46,13 @@ def test_journal_command_shows_what_the_board_accepted(run, start_board, built, 
     assert out.stat().st_mode & 0o077 == 0
 
 
-def test_journal_command_when_board_has_no_journal_says_so(run, start_board, desk):
+def test_journal_command_when_board_has_no_journal_says_so_and_starts_it(run, start_board, desk):
     text = b"def journal_area():\n    raise OSError('no journal')\n"
-    board = start_board(desk, {"board.py": text}, mode="raw")
+    main = b"while True:\n    print('main is running')\n"
+    board = start_board(desk, {"board.py": text, "main.py": main}, mode="raw")
     output = run("journal", "--port", board.port, status=1)
     assert "no journal" in output
+    read_until(board.port, "main is running")
 
 
 def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(

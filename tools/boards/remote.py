@@ -5,6 +5,7 @@ connection, so the board is soft-reset once at most.  Errors are one line.
 """
 
 import binascii
+import contextlib
 import os
 import subprocess
 import sys
@@ -55,6 +56,18 @@ class Remote:
         with told_errors(self.port, "the board is gone; plug it in again"):
             with open_port(self.port, timeout=1) as line:
                 self.send_restart(line)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """What runs on the board may be interrupted meanwhile; at the end, after an error or
+        Ctrl-C, too, it starts again."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(BoardError):
+                self.restart()
+            raise
+        self.restart()
 
     def read_journal(self):
         """The bytes of the journal area, as an image file for `tools.journal`."""
