@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from . import cli_devices, cli_updates, options
+from .errors import Commands
 from .places import shown, write_private
 from .profile import board_names, load_profile
 
@@ -17,7 +18,7 @@ from .profile import board_names, load_profile
 _HEX = ("offset", "size", "firmware_offset", "uf2_family")
 
 
-@click.group()
+@click.group(cls=Commands)
 def cli():
     """Build, flash, provision and watch boards."""
 
