@@ -357,6 +357,8 @@ def test_image_command_without_its_files_says_what_is_wanted(run, tmp_path, devi
         ("port = 99999", "port"),
         ('tls = "ca.pem"', "ca.pem"),
         ("client_id = ", "not valid TOML"),
+        ("client_id = 2026-01-01", "a date or a time has to stand in quotes"),
+        ("streams = [10:00:00]", "a date or a time has to stand in quotes"),
     ],
 )
 def test_image_command_with_wrong_config_names_the_key(
