@@ -12,7 +12,7 @@ import pytest
 import serial
 
 from host_tests.boards.console import read_until
-from tools.boards import device
+from tools.boards import device, remote
 from tools.boards import port as port_module
 from tools.boards.compile import newest_source
 from tools.boards.deploy import check_itself, deploy, numbered, other_board, with_list
@@ -315,6 +315,17 @@ def test_check_port_when_in_use_says_busy():
     fcntl.flock(slave, fcntl.LOCK_EX)
     with pytest.raises(BoardError, match="busy"):
         check_port(os.ttyname(slave))
+    os.close(master)
+    os.close(slave)
+
+
+def test_mpremote_that_is_killed_says_what_to_do(monkeypatch):
+    """The last thing that it had printed was told, half of the board's inventory."""
+    kill = "import os; print('{', flush=True); os.kill(os.getpid(), 9)"
+    monkeypatch.setattr(remote, "MPREMOTE", [sys.executable, "-c", kill])
+    master, slave = pty.openpty()
+    with pytest.raises(BoardError, match="broke off; plug the board in and run the same command"):
+        remote.Remote(os.ttyname(slave)).execute("pass")
     os.close(master)
     os.close(slave)
 

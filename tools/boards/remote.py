@@ -43,7 +43,7 @@ class Remote:
             words += ["+", *action]
         output, status = run_program([*MPREMOTE, *words], _LONGEST_S, on_line)
         if status:
-            raise BoardError(f"{self.port}: {_reason(output)}")
+            raise BoardError(f"{self.port}: {_reason(output, status)}")
         return output
 
     def execute(self, source):
@@ -123,14 +123,15 @@ def run_program(command, timeout_s, on_line):
         process.stdout.close()
 
 
-def _reason(output):
+def _reason(output, status):
     lines = [line for line in output.strip().splitlines() if line.strip()]
     last = lines[-1].removeprefix("mpremote: ") if lines else "no answer; reset the board"
     if "could not enter raw repl" in output:
         return "no MicroPython answers; flash it first (make flash), or press reset and try again"
     if "ENOSPC" in output or "Errno 28" in output or "No space" in output:
         return "the board's filesystem is full; remove files of yours (mpremote rm) and try again"
-    if any(sign in output for sign in ("timeout waiting", "Input/output error", "disconnected")):
+    is_lost = any(x in output for x in ("timeout waiting", "Input/output error", "disconnected"))
+    if is_lost or status < 0:  # mpremote was killed
         return "the connection broke off; plug the board in and run the same command again"
     if "Traceback" in output:
         return f"the board says {last}"
