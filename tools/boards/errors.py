@@ -10,8 +10,6 @@ import click
 class BoardError(click.ClickException):
     """The board, the build or an input file said no; `message` is one line."""
 
-    exit_code = 1
-
 
 class Commands(click.Group):
     """Tells of a file that cannot be read or written as of any other mistake, in one line."""
