@@ -55,23 +55,27 @@ def test_journal_command_when_board_has_no_journal_says_so_and_starts_it(run, st
     read_until(board.port, "main is running")
 
 
-def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
+def test_deploy_of_another_level_or_client_over_messages_is_refused_and_changes_nothing(
     start_board, desk, built
 ):
-    """Packets of level 5 mean nothing at another one: the node would not start."""
+    """The node would not start: level 5 has other packets, and each client its own journal."""
     files = built("desk") | SETTINGS
     board = start_board(desk, with_list(files), mode="raw")
     at_level_4, at_level_5 = (
         files | {"settings.json": files["settings.json"][:-1] + b', "level": %d}' % level}
         for level in (4, 5)
     )
+    renamed = files | {"settings.json": files["settings.json"].replace(b"hall-1", b"hall-2")}
     Remote(board.port).execute(PUBLISH)
-    with pytest.raises(BoardError, match="its journal holds 3 messages .* leave level as it is"):
-        deploy(board.port, at_level_5, desk)
+    for other in (at_level_5, renamed):
+        with pytest.raises(BoardError, match="its journal holds 3 messages .* leave both as they"):
+            deploy(board.port, other, desk)
     assert check_itself(board.port)["journal"]["queued"] == 3
     assert list(deploy(board.port, at_level_4, desk).changed) == ["settings.json"]
     Remote(board.port).execute(PUBLISH.partition("for")[0] + EMPTY)
     assert list(deploy(board.port, at_level_5, desk).changed) == ["settings.json"]
+    deploy(board.port, renamed, desk)
+    assert check_itself(board.port)["client_id"] == "hall-2"
 
 
 def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(start_board, built):
