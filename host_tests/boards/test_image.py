@@ -283,6 +283,7 @@ assert len(os.listdir("/flash/journal")) > 2
          "partitions reach to 0x3f0000, the journal needs"),
         ("ESP32_GENERIC", {"table": []}, "no partition table"),
         ("ESP32_GENERIC_S3", {"damaged_at": 0x8008}, "checksum is wrong; download it again"),
+        ("RPI_PICO_W", {"damaged_at": 15}, "block 0 does not go to flash"),  # of its address
     ],
 )  # fmt: skip
 def test_make_base_with_wrong_firmware_says_why(make_firmware, board, changes, expected):
