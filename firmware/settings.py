@@ -162,7 +162,7 @@ def is_allowed(name, value):
         return all(_is_sensor(word) for word in value.split())
     if kind == "host":
         port = value.partition(":")[2] or "123"
-        return port.isdigit() and 0 < int(port) < 65536
+        return _is_number(port) and 0 < int(port) < 65536
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
     # With a length of 0 allowed, empty stands for: not used.
@@ -172,7 +172,12 @@ def is_allowed(name, value):
 def _is_sensor(word):
     name, *numbers = word.split(":")
     most = SENSORS.get(name, -1)
-    return (most > 0) <= len(numbers) <= most and all(one.isdigit() for one in numbers)
+    return (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+
+
+def _is_number(text):
+    # str.isdigit() of the computer takes digits that int() does not.
+    return text and all(one in "0123456789" for one in text)
 
 
 def _is_key(value):
