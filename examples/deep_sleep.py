@@ -63,6 +63,6 @@ def wake():
 
 try:
     wake()
-except OSError as error:  # MQTTError is one; flash may fail, too
+except Exception as error:  # broker, flash, memory or an argument; Ctrl-C is none
     print("kept for the next wake:", error)
 machine.deepsleep(SLEEP_MS)  # in any case, or the battery is empty by tomorrow

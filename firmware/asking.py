@@ -76,7 +76,8 @@ class Asker:
 
     def _ask_address(self, dns):
         self._nonce = _nonce(2)
-        labels = b"".join(bytes([len(one)]) + one for one in self._name.encode().split(b"."))
+        names = self._name.encode().rstrip(b".").split(b".")
+        labels = b"".join(bytes([len(one)]) + one for one in names)
         question = self._nonce + b"\x01\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
         self._send(dns, _DNS_PORT, question, self._on_address)
 

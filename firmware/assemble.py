@@ -60,13 +60,14 @@ def _build(config, board):
     from timekeeper import Timekeeper
 
     network = _network(config, board)
-    watchdog = _watchdog(board)
+    sensors = sensors_of(config["sensors"], board)
+    watchdog = _watchdog(board)  # behind all that may say no: nobody would feed it
     gc.collect()
     return Node(
         config,
         state,
         client,
-        sensors_of(config["sensors"], board),
+        sensors,
         network,
         _led(board),
         watchdog,
@@ -108,17 +109,9 @@ def sensors_of(text, board):
     found = board.sensors()
     for word in text.split():
         name, *numbers = word.split(":")
-        try:
-            numbers = [int(one) for one in numbers]
-            module, kind, connect, most = _SENSORS[name]
-            if not (most > 0) <= len(numbers) <= most:
-                raise ValueError
-        except (KeyError, ValueError):
-            raise ValueError(
-                "sensors: %r; allowed: bme280, sht3x, ds18b20:PIN, battery:PIN or "
-                "battery:PIN:PERCENT" % word
-            ) from None
-        make = getattr(getattr(__import__("sensors." + module), module), kind)
+        numbers = [int(one) for one in numbers]
+        kind, connect = _SENSORS[name]
+        make = getattr(getattr(__import__("sensors." + name), name), kind)
         found.append(make(connect(board, *numbers[:1]), *numbers[1:]))
     return found
 
@@ -141,12 +134,12 @@ def _adc(board, pin):
     return ADC(Pin(pin))
 
 
-# By their name in the settings: module, class, where it is connected, most numbers behind it.
+# By their module, which is their name in the settings: class, where it is connected.
 _SENSORS = {
-    "bme280": ("bme280", "BME280", _i2c, 0),
-    "sht3x": ("sht3x", "SHT3x", _i2c, 0),
-    "ds18b20": ("ds18b20", "DS18B20", _one_wire, 1),
-    "battery": ("battery", "Battery", _adc, 2),
+    "bme280": ("BME280", _i2c),
+    "sht3x": ("SHT3x", _i2c),
+    "ds18b20": ("DS18B20", _one_wire),
+    "battery": ("Battery", _adc),
 }
 
 

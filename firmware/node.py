@@ -171,11 +171,11 @@ class Node:
         end = self._clock.ticks_add(self._clock.ticks_ms(), _DRAIN_MS)
         self._schedule.stop()
         self._greet_with(b"offline")
-        self._save(self._state.save_when_due, _NOW_S)
         while self._clock.ticks_diff(end, self._clock.ticks_ms()) > 0:
             self.step()
             if self._is_said():
                 break
+        self._save(self._state.save_when_due, _NOW_S)
         self._client.disconnect()
 
     def report(self):

@@ -105,12 +105,12 @@ class Updates:
                 self._check_mac(file)
                 about = "%s %s" % (self._id, self._nonce.decode())
                 _stage(file, self._size, self._board, about, self._feed)
+            # It decides: from here on the next start runs the new files.
+            os.rename(update.FOLDER + "/list", update.READY)
         except (Refused, OSError, ValueError, MemoryError) as error:
             # Raised on, it would come again with the next offer, and reset the board each time.
             why = _reason(error)
         else:
-            # Decided: from here on the next start runs the new files.
-            os.rename(update.FOLDER + "/list", update.READY)
             self._forget()
             self._say("staged")
             self._pending, self._id = self._id, None

@@ -29,7 +29,7 @@ KEYS = {
     "site": ("", "name", 0, 32),
     "interval_ms": (10000, "number", 10, 86400000),
     "streams": ((1,), "qos list", 1, 8),
-    "sensors": ("", "text", 0, 128),
+    "sensors": ("", "sensors", 0, 128),
     "format": ("binary", "choice", ("binary", "json"), None),
     "discovery": ("", "topic", 0, 64),
     "keepalive": (60, "number", 5, 65535),
@@ -48,6 +48,8 @@ KEYS = {
     "awake_ms": (30000, "number", 1000, 600000),
 }
 SECRETS = ("password", "wifi_password", "update_key")
+# What `sensors` may name, and how many numbers may stand behind it; without 0 one must.
+SENSORS = {"bme280": 0, "sht3x": 0, "ds18b20": 1, "battery": 2}
 # Files beside the settings, on the computer and on the board.
 FILES = ("tls", "tls_cert", "tls_key")
 
@@ -56,6 +58,8 @@ _ALLOWED = {
     "file": "the name of a file, %s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
+    "sensors": "%s to %s characters: bme280, sht3x, ds18b20:PIN, battery:PIN or "
+    "battery:PIN:PERCENT, a space between",
     "server": "a name or an address of %s to %s characters without a port: port is a key",
     "host": "%s to %s characters, behind : a port",
     "number": "a whole number from %s to %s",
@@ -154,13 +158,26 @@ def is_allowed(name, value):
         )
     if not isinstance(value, str) or not low <= len(value) <= high:
         return False
+    if kind == "sensors":
+        return all(_is_sensor(word) for word in value.split())
     if kind == "host":
         port = value.partition(":")[2] or "123"
-        return port.isdigit() and 0 < int(port) < 65536
+        return _is_number(port) and 0 < int(port) < 65536
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
     # With a length of 0 allowed, empty stands for: not used.
     return kind == "text" or not value or _is_topic(value, kind != "topic")
+
+
+def _is_sensor(word):
+    name, *numbers = word.split(":")
+    most = SENSORS.get(name, -1)
+    return (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+
+
+def _is_number(text):
+    # str.isdigit() of the computer takes digits that int() does not.
+    return text and all(one in "0123456789" for one in text)
 
 
 def _is_key(value):

@@ -10,6 +10,7 @@ import shlex
 import click
 
 from tools.__main__ import LazyGroup
+from tools.boards.errors import Commands
 
 # Command -> its group and name in `python -m tools`, and what it does.
 COMMANDS = {
@@ -59,7 +60,7 @@ def options_of(words: list[str]) -> list[str]:
     return found
 
 
-class _Commands(click.Group):
+class _Commands(Commands):
     """Imports the group of a command when that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 import serial
 
 from host_tests.boards.console import read_until
-from tools.boards import device
+from tools.boards import device, remote
 from tools.boards import port as port_module
 from tools.boards.compile import newest_source
 from tools.boards.deploy import check_itself, deploy, numbered, other_board, with_list
@@ -170,14 +170,17 @@ def test_deploy_without_good_settings_anywhere_changes_nothing(start_board, desk
 def test_deploy_to_another_chip_changes_nothing_and_names_both(
     run, start_board, device_toml, there, told
 ):
+    """The board's own program runs again: a node that had to stop sent nothing any more."""
     profile = load_profile(there)
-    board = start_board(profile, {"main.py": b"pass\n"})
+    files = {"main.py": b"while True:\n    print('main is running')\n"}
+    board = start_board(profile, files)
     output = run(
         "deploy", "--board", told, "--port", board.port, "--config", device_toml, status=1
     )
     assert profile.firmware.machine in output
     assert f"{told} has {load_profile(told).mcu}" in output
-    assert board.files() == {"main.py": b"pass\n"}
+    read_until(board.port, "main is running")
+    assert board.files() == files
 
 
 def test_deploy_to_board_of_the_same_chip_is_taken(start_board, firmware_files):
@@ -311,6 +314,17 @@ def test_check_port_when_in_use_says_busy():
     fcntl.flock(slave, fcntl.LOCK_EX)
     with pytest.raises(BoardError, match="busy"):
         check_port(os.ttyname(slave))
+    os.close(master)
+    os.close(slave)
+
+
+def test_mpremote_that_is_killed_says_what_to_do(monkeypatch):
+    """The last thing that it had printed was told, half of the board's inventory."""
+    kill = "import os; print('{', flush=True); os.kill(os.getpid(), 9)"
+    monkeypatch.setattr(remote, "MPREMOTE", [sys.executable, "-c", kill])
+    master, slave = pty.openpty()
+    with pytest.raises(BoardError, match="broke off; plug the board in and run the same command"):
+        remote.Remote(os.ttyname(slave)).execute("pass")
     os.close(master)
     os.close(slave)
 

@@ -283,6 +283,7 @@ assert len(os.listdir("/flash/journal")) > 2
          "partitions reach to 0x3f0000, the journal needs"),
         ("ESP32_GENERIC", {"table": []}, "no partition table"),
         ("ESP32_GENERIC_S3", {"damaged_at": 0x8008}, "checksum is wrong; download it again"),
+        ("RPI_PICO_W", {"damaged_at": 15}, "block 0 does not go to flash"),  # of its address
     ],
 )  # fmt: skip
 def test_make_base_with_wrong_firmware_says_why(make_firmware, board, changes, expected):
@@ -357,6 +358,8 @@ def test_image_command_without_its_files_says_what_is_wanted(run, tmp_path, devi
         ("port = 99999", "port"),
         ('tls = "ca.pem"', "ca.pem"),
         ("client_id = ", "not valid TOML"),
+        ("client_id = 2026-01-01", "a date or a time has to stand in quotes"),
+        ("streams = [10:00:00]", "a date or a time has to stand in quotes"),
     ],
 )
 def test_image_command_with_wrong_config_names_the_key(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from host_tests.boards.console import read_until
 from tools.boards.deploy import check_itself, deploy, keep_journal_blocks, with_list
 from tools.boards.errors import BoardError
 from tools.boards.profile import load_profile
@@ -12,7 +13,7 @@ import board
 from umqtt31 import MQTTClient
 client = MQTTClient("hall-1", "127.0.0.1", store=board.journal())
 for i in range(3):
-    client.publish(b"readings/%d" % i, b"value", qos=1)
+    client.publish(b"readings/[/b]\x1b%d" % i, b"value", qos=1)
 """
 # A clean session gives up what an earlier life left, and no broker is needed for that.
 EMPTY = """\
@@ -41,34 +42,40 @@ def test_journal_command_shows_what_the_board_accepted(run, start_board, built, 
     assert "nothing was written yet" in empty
     Remote(board.port).execute(PUBLISH)
     output = run("journal", "--port", board.port, "--out", out)
-    assert all(f"topic readings/{i}" in output for i in range(3))
+    assert all(f"topic readings/[/b]\ufffd{i}" in output for i in range(3))
     assert out.stat().st_mode & 0o077 == 0
 
 
-def test_journal_command_when_board_has_no_journal_says_so(run, start_board, desk):
+def test_journal_command_when_board_has_no_journal_says_so_and_starts_it(run, start_board, desk):
     text = b"def journal_area():\n    raise OSError('no journal')\n"
-    board = start_board(desk, {"board.py": text}, mode="raw")
+    main = b"while True:\n    print('main is running')\n"
+    board = start_board(desk, {"board.py": text, "main.py": main}, mode="raw")
     output = run("journal", "--port", board.port, status=1)
     assert "no journal" in output
+    read_until(board.port, "main is running")
 
 
-def test_deploy_of_another_level_over_messages_is_refused_and_changes_nothing(
+def test_deploy_of_another_level_or_client_over_messages_is_refused_and_changes_nothing(
     start_board, desk, built
 ):
-    """Packets of level 5 mean nothing at another one: the node would not start."""
+    """The node would not start: level 5 has other packets, and each client its own journal."""
     files = built("desk") | SETTINGS
     board = start_board(desk, with_list(files), mode="raw")
     at_level_4, at_level_5 = (
         files | {"settings.json": files["settings.json"][:-1] + b', "level": %d}' % level}
         for level in (4, 5)
     )
+    renamed = files | {"settings.json": files["settings.json"].replace(b"hall-1", b"hall-2")}
     Remote(board.port).execute(PUBLISH)
-    with pytest.raises(BoardError, match="its journal holds 3 messages .* leave level as it is"):
-        deploy(board.port, at_level_5, desk)
+    for other in (at_level_5, renamed):
+        with pytest.raises(BoardError, match="its journal holds 3 messages .* leave both as they"):
+            deploy(board.port, other, desk)
     assert check_itself(board.port)["journal"]["queued"] == 3
     assert list(deploy(board.port, at_level_4, desk).changed) == ["settings.json"]
     Remote(board.port).execute(PUBLISH.partition("for")[0] + EMPTY)
     assert list(deploy(board.port, at_level_5, desk).changed) == ["settings.json"]
+    deploy(board.port, renamed, desk)
+    assert check_itself(board.port)["client_id"] == "hall-2"
 
 
 def test_deploy_to_pico_set_up_by_hand_keeps_blocks_for_the_journal_once(start_board, built):

@@ -2,16 +2,22 @@
 
 import hashlib
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from host_tests.boards.test_image import files_on, flash_content
+from host_tests.patience import SECONDS, until
 from host_tests.standin.ramflash import RamFlash
 from tools.boards.config import JOURNAL_PACKET, device_files, read_config
 from tools.boards.errors import BoardError
 from tools.boards.places import write_private
 from tools.boards.profile import load_profile
 from tools.boards.provision import read_batch
+from tools.project import ROOT
 from umqtt31 import Journal
 
 HEAD = "id,user,password,broker,site\n"
@@ -63,6 +69,25 @@ def test_provision_makes_each_device_its_own_image_and_manifest(
         settings = json.loads(files["settings.json"])
         found = [settings[key] for key in ("client_id", "password", "server", "wifi_ssid")]
         assert found == [f"dev-{i}", f"secret-{i}", f"10.0.0.{i}", "net"]
+
+
+def test_provision_that_is_interrupted_ends_at_once_without_a_traceback(
+    make_firmware, tmp_path, shared
+):
+    """It made all images first, and each process that made them printed a traceback."""
+    firmware = make_firmware(load_profile("RPI_PICO_W"))
+    (tmp_path / "devices.csv").write_text("id,broker\n" + "".join(f"d{i},b\n" for i in range(300)))
+    command = [sys.executable, "-m", "tools", "boards", "provision", "--board", "RPI_PICO_W"]
+    command += ["--firmware", firmware, "--config", shared, "--batch", tmp_path / "devices.csv"]
+    command += ["--out", tmp_path / "images"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **pipes)
+    until(lambda: any(tmp_path.glob("images/*")))
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=SECONDS)
+    assert output.endswith("Aborted!\n")
+    assert "Traceback" not in output
+    assert len(list(tmp_path.glob("images/*"))) < 300
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,11 @@ def test_key_file_is_private_and_never_overwritten(tmp_path):
         read_key(path)
 
 
+def test_file_that_cannot_be_written_is_told_in_one_line(run, tmp_path):
+    path = tmp_path / "no" / "key"
+    assert run("key", path, status=1) == f"Error: {path}: No such file or directory\n"
+
+
 def test_bundle_on_a_base_brings_what_changed_and_names_the_rest():
     first = make_bundle("desk", FILES, KEY, 1)
     kinds = {line.split()[-1]: line[0] for line in manifest_of(first)[2:]}

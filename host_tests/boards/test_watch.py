@@ -170,6 +170,7 @@ def test_command_without_what_it_needs_names_the_word_for_make(run, words, missi
         (["clock", "--every", "0"], "'--every': 0 is not in the range x>=1"),
         (["watch", "--password-file", "empty"], "--password-file goes with --user"),
         (["watch", "--user", "u", "--password-file", "empty"], "empty is empty"),
+        (["command", "hall+1", "sample"], "'DEVICE': allowed: 1 to 64 characters without + #"),
     ],
 )
 def test_options_that_no_broker_takes_are_told(run, tmp_path, monkeypatch, words, text):
@@ -230,6 +231,12 @@ def test_command_to_a_port_that_is_no_broker_s_is_one_line(
         sock.close()
     assert output.count("\n") == 1
     assert f"127.0.0.1:{listener.port}: {text}" in output
+
+
+def test_password_file_that_holds_no_text_is_told(run, tmp_path):
+    (tmp_path / "password").write_bytes(b"\xe4\n")
+    words = ("--server", "127.0.0.1:1", "--user", "u", "--password-file", tmp_path / "password")
+    assert "password: not in UTF-8; save it as that" in run("watch", *words, status=1)
 
 
 def test_file_that_holds_no_certificate_is_told_and_not_the_server(run, tmp_path):

@@ -17,7 +17,6 @@ from host_tests.__main__ import main as main_of_tests
 from host_tests.docs import blocks
 from tools.__main__ import main
 from tools.command import COMMANDS, options_of
-from tools.micropython import interpreters
 from tools.project import ROOT
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
@@ -67,13 +66,11 @@ def check(words):
         _umqtt31(arguments)
     elif program in ("rm", "git", "export"):  # the last one is the shell's own
         assert shutil.which(program) or _ASSIGNMENT.fullmatch(arguments[0])
-    elif program == "pip":  # Debian has none of its own
+    elif program in ("micropython", "pip"):  # Debian has none of its own
         assert Path(sys.executable).with_name(program).exists()
     elif program.startswith(".venv/bin/"):
         assert (ROOT / program).exists()
         assert [word for word in arguments if ".py" in word and not (ROOT / word).exists()] == []
-    elif program.startswith(".tools/bin/micropython-"):
-        assert program.removeprefix(".tools/bin/micropython-") in {x.id for x in interpreters()}
     else:
         assert program in _BY_HELP, words
         _options_in_help(program, arguments)

@@ -133,7 +133,7 @@ RUN = {
         "python -m tools boards key",
         "python -m tools boards show",
     ],
-    "boards/test_virtual_board.py": ["mpremote cp"],
+    "boards/test_virtual_board.py": [".venv/bin/mpremote cp", "mpremote cp"],
     "docs/test_start.py": [
         "MICROPYPATH",
         "PYTHONPATH",

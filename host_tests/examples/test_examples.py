@@ -222,11 +222,13 @@ def test_deep_sleep_is_awake_for_a_bounded_time_whoever_is_silent(program, tmp_p
         assert "kept for the next wake: " in meter.run()
 
 
-def test_deep_sleep_when_its_flash_fails_then_it_sleeps_all_the_same(program, tmp_path):
+@pytest.mark.parametrize(("port", "failing"), [(1883, "journal.bin"), (65536, "nothing")])
+def test_deep_sleep_when_something_fails_then_it_sleeps_all_the_same(
+    program, tmp_path, port, failing
+):
     """It ended with a traceback, awake, until the battery was empty."""
-    (tmp_path / "journal.bin").mkdir()
-    meter = program("deep_sleep")
-    assert "kept for the next wake: " in meter.run()
+    (tmp_path / failing).mkdir()
+    assert "kept for the next wake: " in program("deep_sleep", PORT=port).run()
 
 
 def test_tls_client_shows_its_certificate_through_outages(program, tmp_path):

@@ -155,8 +155,9 @@ def test_node_writes_a_commanded_interval_once_and_at_most_once_a_minute(bench, 
     bench.run_ms(60_000)
     assert saved == [200, 300]
     bench.take(b"interval 500")
+    bench.client.to_deliver.append(b"interval 600")  # before it has said `offline`
     bench.node.shut_down()
-    assert saved == [200, 300, 500]
+    assert saved == [200, 300, 600]
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,9 @@ def dns(server, monkeypatch):
     return server
 
 
-@pytest.mark.parametrize("before", [[], [ALIAS]])
-def test_ntp_looks_its_servers_name_up_without_waiting(clock, dns, before):
-    ntp = NTP(f"pool.example:{dns.port}", lambda: "127.0.0.1", clock)
+@pytest.mark.parametrize(("host", "before"), [("pool.example", []), ("pool.example.", [ALIAS])])
+def test_ntp_looks_its_servers_name_up_without_waiting(clock, dns, host, before):
+    ntp = NTP(f"{host}:{dns.port}", lambda: "127.0.0.1", clock)
     assert ntp.work() is None
     question, who = dns.question()
     assert question[2:] == b"\1\0\0\1\0\0\0\0\0\0\4pool\7example\0\0\1\0\1"

@@ -90,12 +90,16 @@ class Node:
         self.updates.take(b"C" + name_of(bundle) + offset.to_bytes(4, "big") + data)
         return self.said(nonce)
 
-    def receive(self, bundle):
-        """The whole of it -> whether a reset is wanted."""
+    def bring(self, bundle):
+        """The whole of it."""
         self.offer(bundle)
         for offset in range(0, len(bundle), 300):
             self.chunk(bundle, offset)
         assert self.updates.is_complete
+
+    def receive(self, bundle):
+        """The whole of it -> whether a reset is wanted."""
+        self.bring(bundle)
         return self.updates.stage()
 
 
@@ -556,10 +560,8 @@ def test_update_that_fills_the_flash_is_taken_back_at_the_next_start(board, monk
 
 def test_update_that_leaves_no_room_for_its_moves_is_refused(board, monkeypatch):
     """Folders are made when it is decided: without room it would end half moved."""
-    bundle, node = bundle_of(), Node()
-    node.offer(bundle)
-    for offset in range(0, len(bundle), 300):
-        node.chunk(bundle, offset)
+    node = Node()
+    node.bring(bundle_of())
     monkeypatch.setattr(os, "statvfs", lambda path: (4096, 4096, 512, 7, 7))
     assert not node.updates.stage()
     assert node.said() == ["refused: no room to move its files"]
@@ -611,6 +613,22 @@ def cut_at(monkeypatch, count, error=PowerCut):
         return (counted(real) if mode[0] in "wa" else real)(path, mode, *args, **options)
 
     monkeypatch.setattr("builtins.open", opened)
+
+
+def test_bundle_is_refused_wherever_the_flash_fails_while_it_is_staged(tmp_path, monkeypatch):
+    """Where the move failed that decides, the board reset, and did so with every offer."""
+    for count in range(1, 99):
+        begin(tmp_path / str(count), monkeypatch)
+        node = Node()
+        node.bring(bundle_of())
+        with monkeypatch.context() as patch:
+            cut_at(patch, count, OSError(5, "EIO"))
+            is_staged = node.updates.stage()
+        if is_staged:
+            break
+        assert node.said() == ["refused: flash: [Errno 5] EIO"]
+        assert files() == OLD
+    assert count > 10
 
 
 @pytest.mark.parametrize("way", ["forward", "back"])

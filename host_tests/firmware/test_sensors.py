@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from assemble import sensors_of
+from assemble import assemble, sensors_of
+from host_tests.firmware.node_bench import CONFIG, FakeNetwork
 from sensors.battery import Battery
 from sensors.bme280 import BME280
 from sensors.ds18b20 import DS18B20
@@ -215,6 +216,22 @@ def test_setting_sensors_makes_them_after_the_boards_own(monkeypatch):
     assert found[0] == "own"
     assert names == ["BME280", "SHT3x", "DS18B20", "Battery"]
     assert sensors_of("", board) == ["own"]
-    for wrong in ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "sht3x:1"):
-        with pytest.raises(ValueError, match="sensors: .*bme280, sht3x, ds18b20:PIN, battery:PIN"):
-            sensors_of(wrong, board)
+
+
+def test_board_whose_sensors_cannot_be_made_starts_no_watchdog(tmp_path, monkeypatch, capsys):
+    """It reset the board again and again, and nobody could read why."""
+
+    def fail():
+        raise ValueError("invalid pin")
+
+    started: list[int] = []
+    monkeypatch.chdir(tmp_path)
+    machine = SimpleNamespace(WDT=lambda timeout: started.append(timeout))
+    monkeypatch.setitem(sys.modules, "machine", machine)
+    board = SimpleNamespace(
+        NAME="fake", NETWORK="host", HostNetwork=FakeNetwork, WATCHDOG_MS=8300,
+        reset_cause=int, sensors=fail,
+    )  # fmt: skip
+    assert assemble(CONFIG | {"store": "ram"}, board) is None
+    assert "cannot start: invalid pin" in capsys.readouterr().out
+    assert started == []

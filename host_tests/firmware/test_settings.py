@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from assemble import _SENSORS as MADE
 from assemble import make_client
 from host_tests.firmware.node_bench import fake_updates
 from node import topic_root
 from reading import Reading
 from schedule import LONGEST_MS, SHORTEST_MS
-from settings import KEYS, SettingsError, allowed, complete, load, problems
+from settings import KEYS, SENSORS, SettingsError, allowed, complete, load, problems
 
 GOOD = {"client_id": "node-7", "server": "broker.example"}
 
@@ -31,6 +32,8 @@ WRONG = {
     "tls": (None, "certificates/ca.pem"), "level": (2, 6),
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
+    "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "sht3x:1", ["sht3x"],
+                "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536"),
 }  # fmt: skip
 
 
@@ -48,6 +51,11 @@ def test_settings_say_what_a_server_and_a_file_are():
 @pytest.mark.parametrize("server", ["::1", "fe80::1%wlan0", "fd00::7:1", "127.0.0.1", "my_broker"])
 def test_settings_allow_names_and_addresses_of_servers(server):
     assert problems(GOOD | {"server": server}) == []
+
+
+def test_settings_allow_each_sensor_that_the_firmware_has():
+    assert SENSORS.keys() == MADE.keys()
+    assert problems(GOOD | {"sensors": "bme280 sht3x ds18b20:4 battery:35 battery:36:200"}) == []
 
 
 def test_settings_allow_the_intervals_that_a_command_may_set():

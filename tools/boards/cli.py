@@ -4,11 +4,13 @@ Exit codes: 0 done, 1 the board, the build or an input said no, 2 wrong use.  Th
 work is in the modules beside this one, imported when a command needs them.
 """
 
+import contextlib
 from pathlib import Path
 
 import click
 
 from . import cli_devices, cli_updates, options
+from .errors import Commands
 from .places import shown, write_private
 from .profile import board_names, load_profile
 
@@ -16,7 +18,7 @@ from .profile import board_names, load_profile
 _HEX = ("offset", "size", "firmware_offset", "uf2_family")
 
 
-@click.group()
+@click.group(cls=Commands)
 def cli():
     """Build, flash, provision and watch boards."""
 
@@ -97,19 +99,19 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
     _warn_of_memory(profile)
     files = device_files(config, profile) if config else {}
     files = _built(profile, number, is_plain) | files
-    with options.progress("copying", None) as advance:
-        plan = deployment.deploy(port, files, profile, on_file=advance, on_doubt=_warn)
-    count = len(plan.changed.keys() & files.keys())
-    click.echo(f"{count} of {len(files)} files copied, {len(plan.removed)} removed")
-    if config and (text := doubt(read_config(config, profile), config.parent)):
-        _warn(text)
-    for path in plan.foreign:
-        click.echo(f"  kept in /backup: your {path}")
-    if not no_check:
-        for key, value in deployment.check_itself(port).items():
-            click.echo(f"  {key:12} {value}")
+    with contextlib.nullcontext() if no_start else Remote(port).stopped():
+        with options.progress("copying", None) as advance:
+            plan = deployment.deploy(port, files, profile, on_file=advance, on_doubt=_warn)
+        count = len(plan.changed.keys() & files.keys())
+        click.echo(f"{count} of {len(files)} files copied, {len(plan.removed)} removed")
+        if config and (text := doubt(read_config(config, profile), config.parent)):
+            _warn(text)
+        for path in plan.foreign:
+            click.echo(f"  kept in /backup: your {path}")
+        if not no_check:
+            for key, value in deployment.check_itself(port).items():
+                click.echo(f"  {key:12} {value}")
     if not no_start:
-        Remote(port).restart()
         click.echo("started; see it with: make monitor PORT=" + port)
 
 
@@ -205,7 +207,9 @@ def romfs(board, port, is_plain):
     out.write_bytes(data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")
     if port:
-        click.echo(Remote(port).run(["romfs", "deploy", str(out)]).strip())
+        board = Remote(port)
+        with board.stopped():
+            click.echo(board.run(["romfs", "deploy", str(out)]).strip())
 
 
 @cli.command()

@@ -78,8 +78,8 @@ def journal(context, port, out):
 
     out = out or BUILD / "journal.img"
     board = Remote(port)
-    data = board.read_journal()
-    board.restart()  # reading stopped the firmware
+    with board.stopped():
+        data = board.read_journal()
     out.parent.mkdir(parents=True, exist_ok=True)
     write_private(out, data)
     click.echo(f"{shown(out)}: {len(data):,} bytes")

@@ -90,7 +90,7 @@ def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
 
 
 @click.command()
-@click.argument("device")
+@click.argument("device", callback=options.check_topic)
 @click.argument("words", nargs=-1, required=True)
 @options.broker
 @click.option("--key", type=options.FILE, help="The fleet's key file: sign the command.")

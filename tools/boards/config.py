@@ -4,6 +4,7 @@ The table of keys and their bounds is the firmware's own (`firmware/settings.py`
 the board's profile fills in the buffer sizes.  Secrets appear in no message.
 """
 
+import contextlib
 import difflib
 import json
 import ssl
@@ -35,11 +36,7 @@ keys = _load_firmware_settings()
 
 def read_config(path, profile):
     """Read device.toml -> the checked settings, a dict with the board's default sizes."""
-    try:
-        found = read_toml(path)
-    except OSError as error:
-        raise BoardError(f"{shown(path)}: {error.strerror}; name a device.toml") from None
-    return check_config(found, profile, shown(path))
+    return check_config(read_toml(path), profile, shown(path))
 
 
 def check_config(found, profile, where):
@@ -114,12 +111,8 @@ def names_of_files(settings):
 
 def _read(key, name, folders):
     for folder in folders:
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return (folder / name).read_bytes()
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise BoardError(f"{shown(folder / name)}: {error.strerror}") from None
     where = " or ".join(shown(folder) for folder in folders)
     raise BoardError(f"{key}: there is no {name} in {where}")
 

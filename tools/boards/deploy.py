@@ -171,28 +171,31 @@ def _check_settings(inventory, profile, port):
 
 
 def _check_journal(port, inventory, plan):
-    # Packets of level 5 mean nothing at the other levels: with messages in its journal the
-    # node would not start.  What is on the board now can say whether there are any.
+    # -> has it to be erased?  It is of one client, and packets of level 5 mean nothing at the
+    # others: the node would not start.  What is on the board now can say whether it is empty.
     before, after = (
-        _level_5_of(text) for text in (inventory["texts"][SETTINGS], plan.changed.get(SETTINGS))
+        _journal_of(text) for text in (inventory["texts"][SETTINGS], plan.changed.get(SETTINGS))
     )
     if None in (before, after) or before == after:
-        return
+        return False
     report = device.answer(Remote(port).execute(device.source("selfcheck")))
     if count := sum(report.get("journal", {}).values()):
         raise BoardError(
-            f"{port}: its journal holds {count} messages that cannot be sent at another level: "
-            "let them go out first, or leave level as it is"
+            f"{port}: its journal holds {count} messages that cannot be sent at another level or "
+            "with another client_id: let them go out first, or leave both as they are"
         )
+    return "journal" in report and before[1] != after[1]
 
 
-def _level_5_of(settings):
-    # -> is it level 5?  None if there is no journal, or nobody can tell.
+def _journal_of(settings):
+    # -> (is it of level 5?, whose is it); None if there is none, or nobody can tell.
     try:
         found = json.loads(settings)
-        return found.get("level", 3) == 5 if found.get("store") == "journal" else None
+        if found.get("store") == "journal":
+            return found.get("level", 3) == 5, found.get("client_id")
     except (TypeError, ValueError, AttributeError):
-        return None
+        pass
+    return None
 
 
 def _lacks_journal(profile, inventory):
@@ -209,7 +212,7 @@ def deploy(port, files, profile, on_file=lambda path: None, on_doubt=lambda text
     inventory = take_inventory(remote, files)
     plan = make_plan(_not_older(files, inventory), inventory)
     check_board(profile, inventory, plan, port)
-    _check_journal(port, inventory, plan)
+    is_of_another = _check_journal(port, inventory, plan)
     if other := other_board(profile, inventory["machine"]):
         on_doubt(
             f"{port} has the MicroPython of {other.name}, with {other.network}; "
@@ -217,6 +220,8 @@ def deploy(port, files, profile, on_file=lambda path: None, on_doubt=lambda text
         )
     if _lacks_journal(profile, inventory):
         keep_journal_blocks(port, profile)
+    if is_of_another:
+        Remote(port).execute(device.source("erase_journal"))
     if plan:
         _carry_out(remote, plan, on_file)
     return plan

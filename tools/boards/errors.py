@@ -10,4 +10,14 @@ import click
 class BoardError(click.ClickException):
     """The board, the build or an input file said no; `message` is one line."""
 
-    exit_code = 1
+
+class Commands(click.Group):
+    """Tells of a file that cannot be read or written as of any other mistake, in one line."""
+
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise BoardError(f"{error.filename}: {error.strerror}") from None

@@ -55,7 +55,7 @@ firmware = click.option(
 )
 
 
-def _topic(context, parameter, value):
+def check_topic(context, parameter, value):
     from .config import keys
 
     if not keys.is_allowed("prefix", value):
@@ -65,7 +65,7 @@ def _topic(context, parameter, value):
 
 def topic(name, default, about):
     """The option of this name: a topic, or the first levels of one."""
-    return click.option(name, default=default, show_default=True, callback=_topic, help=about)
+    return click.option(name, default=default, show_default=True, callback=check_topic, help=about)
 
 
 prefix = topic("--prefix", "sensors", "First levels of all topics.")
@@ -82,13 +82,14 @@ def broker(command):
     @click.option("--cert-key", type=FILE, help="Its key.")
     @functools.wraps(command)
     def with_broker(server, user, password_file, ca, cert, cert_key, **others):
+        from .places import read_text
         from .watch import connect
 
         if cert and not ca:
             raise click.UsageError("--cert goes with --ca")
         if password_file and not user:
             raise click.UsageError("--password-file goes with --user")
-        lines = password_file.read_text().splitlines() if password_file else [None]
+        lines = read_text(password_file).splitlines() if password_file else [None]
         if not lines:
             raise click.UsageError(f"{password_file} is empty")
         files = [str(file) if file else None for file in (ca, cert, cert_key)]

@@ -3,6 +3,7 @@
 The only module here that knows the folders.
 """
 
+import json
 import os
 import tomllib
 from pathlib import Path
@@ -24,17 +25,24 @@ def shown(path):
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
-def read_toml(path):
-    """The tables of a TOML file in UTF-8, whatever the system's own encoding is.
-
-    Raises OSError, and BoardError that names the file.
-    """
+def read_text(path):
+    """A file in UTF-8, whatever the system's own encoding is.  OSError, BoardError."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise BoardError(f"{shown(path)}: not in UTF-8; save it as that") from None
+
+
+def read_toml(path):
+    """The tables of a TOML file.  Raises OSError, and BoardError that names the file."""
+    try:
+        found = tomllib.loads(read_text(path))
+        json.dumps(found)  # as they go to a board
     except tomllib.TOMLDecodeError as error:
         raise BoardError(f"{shown(path)}: not valid TOML: {error}") from None
+    except TypeError:
+        raise BoardError(f"{shown(path)}: a date or a time has to stand in quotes") from None
+    return found
 
 
 def write_private(path, data):

@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any
 
@@ -100,9 +101,12 @@ def provision(base, devices, folder, on_device=lambda name: None):
     with ProcessPoolExecutor(os.cpu_count(), initializer=_begin, initargs=(base, folder)) as pool:
         jobs = [pool.submit(_make_one, name, files) for name, files in devices.items()]
         made = []
-        for job in as_completed(jobs):
-            made.append(job.result())
-            on_device(made[-1]["client_id"])
+        try:
+            for job in as_completed(jobs):
+                made.append(job.result())
+                on_device(made[-1]["client_id"])
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C, too
     about = {"board": base.profile.name, "devices": sorted(made, key=lambda x: x["client_id"])}
     path = folder / "manifest.json"
     path.write_text(json.dumps(about, indent=1) + "\n")
@@ -124,6 +128,7 @@ def _begin(base, folder):
     # In each worker: what all its devices share.
     global _base, _folder
     _base, _folder = base, folder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that waits
 
 
 def _make_one(name, files):

@@ -5,6 +5,7 @@ connection, so the board is soft-reset once at most.  Errors are one line.
 """
 
 import binascii
+import contextlib
 import os
 import subprocess
 import sys
@@ -42,7 +43,7 @@ class Remote:
             words += ["+", *action]
         output, status = run_program([*MPREMOTE, *words], _LONGEST_S, on_line)
         if status:
-            raise BoardError(f"{self.port}: {_reason(output)}")
+            raise BoardError(f"{self.port}: {_reason(output, status)}")
         return output
 
     def execute(self, source):
@@ -55,6 +56,18 @@ class Remote:
         with told_errors(self.port, "the board is gone; plug it in again"):
             with open_port(self.port, timeout=1) as line:
                 self.send_restart(line)
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """What runs on the board may be interrupted meanwhile; at the end, after an error or
+        Ctrl-C, too, it starts again."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(BoardError):
+                self.restart()
+            raise
+        self.restart()
 
     def read_journal(self):
         """The bytes of the journal area, as an image file for `tools.journal`."""
@@ -110,14 +123,15 @@ def run_program(command, timeout_s, on_line):
         process.stdout.close()
 
 
-def _reason(output):
+def _reason(output, status):
     lines = [line for line in output.strip().splitlines() if line.strip()]
     last = lines[-1].removeprefix("mpremote: ") if lines else "no answer; reset the board"
     if "could not enter raw repl" in output:
         return "no MicroPython answers; flash it first (make flash), or press reset and try again"
     if "ENOSPC" in output or "Errno 28" in output or "No space" in output:
         return "the board's filesystem is full; remove files of yours (mpremote rm) and try again"
-    if any(sign in output for sign in ("timeout waiting", "Input/output error", "disconnected")):
+    is_lost = any(x in output for x in ("timeout waiting", "Input/output error", "disconnected"))
+    if is_lost or status < 0:  # mpremote was killed
         return "the connection broke off; plug the board in and run the same command again"
     if "Traceback" in output:
         return f"the board says {last}"

@@ -14,6 +14,7 @@ from .errors import BoardError
 BLOCK_BYTES = 512
 PAYLOAD_BYTES = 256
 FLASH_BASE = 0x10000000
+_FLASH_END = 0x11000000  # of the largest chip
 _NAMES = {
     0xE48BFF56: "RP2040",
     0xE48BFF57: "any RP2 chip (absolute)",
@@ -76,7 +77,8 @@ def read_uf2(data, where):
         if family == _ABSOLUTE or not flags & _HAS_FAMILY:
             prelude += data[start : start + BLOCK_BYTES]
             continue
-        if size != PAYLOAD_BYTES or address < FLASH_BASE:
+        # A damaged address is as good as any: up to it there would be gigabytes of gaps.
+        if size != PAYLOAD_BYTES or not FLASH_BASE <= address < _FLASH_END:
             raise BoardError(f"{where}: block {start // BLOCK_BYTES} does not go to flash")
         families.add(family)
         body = start + _HEADER.size
@@ -112,9 +114,9 @@ def _entries(memory):
     for at in range(0, min(_INFO_WITHIN, len(memory) - 20), 4):
         start, first, last, _, end = struct.unpack_from("<5I", memory, at)
         if start == _INFO_START and end == _INFO_END:
-            for slot in range(first - FLASH_BASE, last - FLASH_BASE, 4):
-                if 0 <= slot <= len(memory) - 4:
-                    entry = struct.unpack_from("<I", memory, slot)[0] - FLASH_BASE
-                    if 0 <= entry <= len(memory) - 20:
-                        yield entry
+            slots = range(first - FLASH_BASE, min(last - FLASH_BASE, len(memory) - 3), 4)
+            for slot in slots if first >= FLASH_BASE else ():
+                entry = struct.unpack_from("<I", memory, slot)[0] - FLASH_BASE
+                if 0 <= entry <= len(memory) - 20:
+                    yield entry
             return

@@ -50,14 +50,6 @@ class Collector:
         topic = f"{self._prefix}/{device}/command"
         self._client.publish(topic, text, qos=2).wait_for_publish(10)
 
-    def wait_for(self, count: int, timeout_s: float) -> None:
-        """Wait until `count` readings have arrived.  Raises TimeoutError."""
-        deadline = time.monotonic() + timeout_s
-        while len(self.arrivals) < count:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{len(self.arrivals)} of {count} readings arrived")
-            time.sleep(0.05)
-
     def wait_for_silence(self, quiet_s: float, timeout_s: float) -> None:
         """Wait until nothing has arrived for `quiet_s`, `timeout_s` at most."""
         deadline = time.monotonic() + timeout_s

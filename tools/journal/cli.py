@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tools import packets
+from tools.terminal import printable
 
 from .layout import Log, NotAJournal, Record, read_log
 
@@ -23,7 +24,7 @@ def cli() -> None:
 def dump(file: Path) -> None:
     """Show every record of the journal in FILE, and what it adds up to."""
     log = _read(file)
-    console = Console()
+    console = Console(markup=False)  # a topic may have brackets
     console.print(_about(log), soft_wrap=True)
     table = Table("address", "page", "bytes", "records")
     for group in log.groups:
@@ -110,4 +111,4 @@ def _publish(packet: bytes) -> tuple[str, bytes] | None:
         topic, payload = packets.read_publish(packet)
     except (IndexError, ValueError):
         return None
-    return topic.decode(errors="replace"), payload
+    return printable(topic.decode(errors="replace")), payload
