@@ -46,7 +46,7 @@ MAY_BE_LARGE = {
     "v5.MQTTClient._said": "copies what CONNACK or DISCONNECT said",
     "v5.MQTTClient._farewell": ENDS,
     "v5.MQTTClient._make_request": SUBSCRIBES,
-    "v5.MQTTClient._ask_next": SUBSCRIBES,
+    "v5.MQTTClient._requests": CONNECTS,
     "v5.MQTTClient._on_codes": SUBSCRIBES,
     "v5.MQTTClient.refuse": "the program refuses a message",
 }
