@@ -115,6 +115,21 @@ def test_subscriber_who_was_away_when_the_clock_was_set_back_missed_nothing():
     assert _found(capture)[:3] == ([], [], [])
 
 
+def test_order_is_not_known_where_all_connections_began_anew_as_the_clock_was_set_back():
+    """The broker was restarted, another client was there at the moment itself."""
+    capture, other = connected(b"other", keep_alive_s=0)
+    for payloads in (_VALUES, _VALUES[::-1]):
+        publisher, subscriber = (capture.connection(one, keep_alive_s=0) for one in (b"p", b"s"))
+        subscriber.subscribe(b"#", 0)
+        _said(publisher, payloads, subscriber, qos=0)
+        for talk in (publisher, subscriber):
+            talk.bye()
+        other.ping()
+        capture.now -= 20_000_000
+        other.ping()
+    assert _found(capture)[:3] == ([], [], [])
+
+
 def test_loss_long_after_the_clock_was_set_is_one():
     capture = Capture()
     publisher, subscriber = _traffic(capture, -30)
