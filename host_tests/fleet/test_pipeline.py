@@ -105,6 +105,15 @@ def test_tables_of_a_split_capture_equal_those_made_without_spark(audited, captu
     assert _sorted(_written(out, "packets"), "packets") == _sorted(packets, "packets")
 
 
+def test_one_bucket_behind_two_gets_what_both_had(spark, audited, capture, tmp_path, monkeypatch):
+    """As on a computer with one core."""
+    (tmp_path / "a.pcap").write_bytes(capture[0])
+    monkeypatch.setattr(job, "count_later_buckets", lambda *_: 1)
+    found = _run(spark, tmp_path, tmp_path.with_name("tables"), buckets=2)
+    for name in ("readings", "losses", "sequences", "violations"):
+        assert found.rows[name] == audited[1].rows[name], name
+
+
 def test_tables_hold_what_the_simulator_did(audited, capture):
     out, result = audited
     tables = {name: _written(out, name) for name in schemas.TABLES}
