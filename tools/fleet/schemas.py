@@ -374,7 +374,7 @@ received int64 messages delivered to it
 redelivered int64 messages sent again, marked DUP
 readings int64 different readings of it
 boots int64 different boot counters
-latency_p50_ms float64 of its messages, from published to delivered
+latency_p50_ms float64 of its slowest topic, published to delivered
 latency_p95_ms float64 95 % are not slower
 """)
 
