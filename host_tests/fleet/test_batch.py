@@ -132,8 +132,15 @@ def test_wrong_port_is_said_before_anything_is_judged(tmp_path, capsys):
 
 
 def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
-    """And ends with the exit code of the last one when it is interrupted."""
+    """And ends with the exit code of the last one when it is interrupted; not for a store that
+    does not answer for a while."""
     done, codes = [], [batch.BAD_INPUT, batch.FINDINGS]
+    listed, failures = files.listed, [OSError("the store does not answer")]
+
+    def asked(folder):
+        if failures:
+            raise failures.pop()
+        return listed(folder)
 
     def once(folder, out, wish, told):
         assert wish.options["is_growing"]
@@ -145,6 +152,7 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
 
     (tmp_path / "in").mkdir()
     monkeypatch.setattr(batch, "_once", once)
+    monkeypatch.setattr(files, "listed", asked)
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
         code = batch.run(tmp_path / "in", tmp_path / "out", batch.Wish(), every_s=0.01)
