@@ -14,6 +14,7 @@ from tools.fleet import batch, cli, outcome
 from tools.fleet.capture import files
 from tools.fleet.capture.frames import Tally
 from tools.fleet.report import collect
+from tools.fleet.spark import engine
 
 
 @pytest.mark.parametrize(
@@ -71,6 +72,7 @@ _AUDIT = ["audit", "captures", "--out", "out"]
         ([*_AUDIT, "--exempt", ""], "no filter"),
         ([*_AUDIT, "--alert", " "], "--alert"),
         ([*_AUDIT, "--since", ""], "--since"),
+        ([*_AUDIT, "--counter", ""], "--counter"),
         ([*_AUDIT, "--memory", "3 GB"], "900m"),
         ([*_AUDIT, "--allow", "nothing=3"], "lost messages"),
         ([*_AUDIT, "--every", "0"], "range"),
@@ -94,7 +96,8 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
 
     monkeypatch.setattr(batch, "run", fails)
     failures = [OSError(28, "No space left on device"), RuntimeError("first\nlast")]
-    for said in ("nothing was judged: last", "No space left"):
+    failures.append(KeyboardInterrupt())
+    for said in ("interrupted", "nothing was judged: last", "No space left"):
         done = CliRunner().invoke(cli.cli, ["audit", str(tmp_path), "--out", str(tmp_path / "o")])
         assert (done.exit_code, said in done.output) == (2, True), done.output
 
@@ -129,8 +132,15 @@ def test_wrong_port_is_said_before_anything_is_judged(tmp_path, capsys):
 
 
 def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
-    """And ends with the exit code of the last one when it is interrupted."""
+    """And ends with the exit code of the last one when it is interrupted; not for a store that
+    does not answer for a while."""
     done, codes = [], [batch.BAD_INPUT, batch.FINDINGS]
+    listed, failures = files.listed, [OSError("the store does not answer")]
+
+    def asked(folder):
+        if failures:
+            raise failures.pop()
+        return listed(folder)
 
     def once(folder, out, wish, told):
         assert wish.options["is_growing"]
@@ -142,6 +152,7 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
 
     (tmp_path / "in").mkdir()
     monkeypatch.setattr(batch, "_once", once)
+    monkeypatch.setattr(files, "listed", asked)
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     try:
         code = batch.run(tmp_path / "in", tmp_path / "out", batch.Wish(), every_s=0.01)
@@ -149,6 +160,26 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
         for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
             signal.signal(number, handler)
     assert (done, code) == ([[], ["1.pcap"]], batch.FINDINGS)
+
+
+def test_java_that_is_starting_is_not_lost_when_the_audit_is_interrupted(monkeypatch):
+    """And what happens then is not for pyspark to say, which sets a handler of its own."""
+    started, told = [], []
+
+    def starts(*_):
+        signal.raise_signal(signal.SIGINT)
+        started.append(signal.signal(signal.SIGINT, signal.SIG_IGN))
+
+    monkeypatch.setenv("JAVA_HOME", "here")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(engine, "_context", starts)
+    before = signal.signal(signal.SIGINT, lambda *_: told.append(len(started)))
+    try:
+        engine.start()
+        signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert told == [1, 1]
 
 
 @pytest.mark.parametrize("size", [0, 10, 1000, 1003, 1017])

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import os
 import random
 import struct
 
@@ -314,6 +315,16 @@ def test_links_are_followed_and_those_that_lead_back_or_nowhere_end(tmp_path):
     tally = Tally()
     assert list(files.read_frames(str(folder / "gone.pcap"), tally)) == []
     assert tally.unread == ["cannot be opened: No such file or directory"]
+
+
+def test_names_that_are_no_utf8_are_told_in_it(tmp_path):
+    """Of a disk from a computer that spelt them in Latin-1."""
+    folder = tmp_path / os.fsdecode(b"s\xfcd")
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xe9.pcap")).write_bytes(link_frames.pcap([], 1))
+    (source,) = files.survey(tmp_path)
+    assert (source.site, source.capture) == ("s\\xfcd", "s\\xfcd/\\xe9.pcap")
+    assert not list(files.read_frames(source.path, Tally()))
 
 
 def test_folder_gives_captures_by_content_and_sub_folders_as_sites(tmp_path):

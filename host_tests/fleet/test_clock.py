@@ -79,6 +79,57 @@ def test_connections_of_a_file_whose_clock_is_set_back_are_in_its_order(is_cut):
     assert _found(capture)[:3] == ([], [], [])
 
 
+def _said(publisher, payloads, *subscribers, first=1, qos=1):
+    for number, payload in enumerate(payloads, first):
+        publisher.exchange(C2S, b"t", payload, number, qos, after_ms=1800)
+        for talk in subscribers:
+            talk.exchange(S2C, b"t", payload, number, qos)
+
+
+@pytest.mark.parametrize("qos", [0, 1])
+def test_order_of_equal_payloads_is_not_known_in_times_that_are_there_twice(qos):
+    """MQTT-4.6.0-5"""
+    capture, publisher, subscriber = connected(b"pub", b"sub", keep_alive_s=0)
+    subscriber.subscribe(b"#", qos)
+    for first in (1, 30):
+        _said(publisher, _VALUES, subscriber, first=first, qos=qos)
+        capture.now -= 20_000_000
+    subscriber.quiet(30_000)
+    assert _found(capture)[:3] == ([], [], [])
+
+
+def test_subscriber_who_was_away_when_the_clock_was_set_back_missed_nothing():
+    """By the times alone it was there."""
+    capture, publisher, subscriber = connected(b"pub", b"sub")
+    subscriber.subscribe(b"#", 1)
+    numbers = [b"%d" % number for number in range(40)]
+    _said(publisher, numbers[:15], subscriber)
+    subscriber.bye()
+    _said(publisher, numbers[15:17], first=16)
+    capture.now -= 20_000_000
+    _said(publisher, numbers[17:20], first=18)
+    again = capture.connection(b"sub")
+    again.subscribe(b"#", 1)
+    _said(publisher, numbers[20:], again, first=21)
+    again.quiet()
+    assert _found(capture)[:3] == ([], [], [])
+
+
+def test_order_is_not_known_where_all_connections_began_anew_as_the_clock_was_set_back():
+    """The broker was restarted, another client was there at the moment itself."""
+    capture, other = connected(b"other", keep_alive_s=0)
+    for payloads in (_VALUES, _VALUES[::-1]):
+        publisher, subscriber = (capture.connection(one, keep_alive_s=0) for one in (b"p", b"s"))
+        subscriber.subscribe(b"#", 0)
+        _said(publisher, payloads, subscriber, qos=0)
+        for talk in (publisher, subscriber):
+            talk.bye()
+        other.ping()
+        capture.now -= 20_000_000
+        other.ping()
+    assert _found(capture)[:3] == ([], [], [])
+
+
 def test_loss_long_after_the_clock_was_set_is_one():
     capture = Capture()
     publisher, subscriber = _traffic(capture, -30)

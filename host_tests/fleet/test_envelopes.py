@@ -1,5 +1,7 @@
 """Readings unpacked from columns of bytes, however Arrow has laid the column out."""
 
+import struct
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +17,12 @@ LATER = bytes([ONE[0], 2]) + ONE[2:] + (1_700_000_000).to_bytes(4, "big")
 TIMELESS = bytes([OTHER[0], 2]) + OTHER[2:] + bytes(4)
 COLUMN = pa.array([None, ONE, None, OTHER, ONE], pa.binary())
 EXPECTED = [None, ("esp32-1", 3, 2, 7), None, ("gr\u00fcn", 4, 0, 1), ("esp32-1", 3, 2, 7)]
+
+
+def _of(count):
+    # A reading of version 2 with so many values.
+    values = b"".join(struct.pack(">Bi", 1, number) for number in range(count))
+    return LATER[:17] + bytes([count]) + LATER[18:41] + values + LATER[-4:]
 
 
 def _decoded(column):
@@ -53,6 +61,12 @@ def test_measured_is_the_time_behind_the_values_of_version_2():
     assert fields["sequence"].tolist() == [7, 7, 1, 0, 7]
 
 
+def test_values_of_the_longest_reading_are_all_there():
+    fields = envelopes.unpack(pa.array([_of(9)], pa.binary()))
+    assert fields[0]["values"]["value"].tolist() == list(range(9))
+    assert envelopes.measured(fields).to_pylist() == [1_700_000_000_000_000]
+
+
 @pytest.mark.parametrize(
     ("payload", "expected"),
     [
@@ -65,6 +79,8 @@ def test_measured_is_the_time_behind_the_values_of_version_2():
         (ONE + bytes(4), False),
         (ONE[:1] + b"\3" + ONE[2:] + bytes(8), False),
         (ONE[:1] + b"\0" + ONE[2:-4], False),
+        (_of(9), True),
+        (_of(10), False),
     ],
 )
 def test_is_reading_knows_both_versions_by_their_length(payload, expected):

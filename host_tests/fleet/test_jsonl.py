@@ -158,6 +158,22 @@ def _reading(place, sequence, **more):
     return _message(place, envelope, qos=2, **more) + "\n"
 
 
+def test_json_readings_of_a_node_are_told_by_stream_and_with_their_time(tmp_path):
+    """docs/reference/readings.md; its topics may be anything."""
+    sent = [(stream, number) for number in range(1, 6) for stream in (0, 1)]
+    lines = []
+    for at, (stream, number) in enumerate(sent):
+        fields = {"device": "node-7", "boot": 3, "stream": stream, "sequence": number}
+        payload = json.dumps(fields | {"uptime_s": at, "time": 1_700_000_000 + at})
+        lines.append(_message(at, payload.encode()) + "\n")
+    found = _audit(tmp_path, "".join(lines))["readings"]
+    assert sorted(rows(found, "stream", "sequence", "times_delivered")) == sorted(
+        (*one, 1) for one in sent
+    )
+    seconds = [one.timestamp() for one in found["measured"].to_pylist()]
+    assert sorted(seconds) == [1_700_000_000 + at for at in range(10)]
+
+
 def test_retained_reading_that_comes_again_is_not_delivered_twice(tmp_path):
     """The broker sends it to whoever subscribes, as often as that is."""
     text = _reading(0, 5) + _reading(1, 5, retain=1) + _reading(2, 5, retain=1)

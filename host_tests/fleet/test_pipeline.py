@@ -105,6 +105,25 @@ def test_tables_of_a_split_capture_equal_those_made_without_spark(audited, captu
     assert _sorted(_written(out, "packets"), "packets") == _sorted(packets, "packets")
 
 
+def test_one_bucket_behind_two_gets_what_both_had(spark, audited, capture, tmp_path, monkeypatch):
+    """As on a computer with one core."""
+    (tmp_path / "a.pcap").write_bytes(capture[0])
+    monkeypatch.setattr(job, "count_later_buckets", lambda *_: 1)
+    found = _run(spark, tmp_path, tmp_path.with_name("tables"), buckets=2)
+    for name in ("readings", "losses", "sequences", "violations"):
+        assert found.rows[name] == audited[1].rows[name], name
+
+
+def test_latency_of_a_device_is_of_its_slowest_topic_wherever_each_was_judged():
+    parts = []
+    for topic, waits in (("fast", [1.0, 2, 3, 4, 5]), ("slow", [10.0, 20, 30])):
+        same = {"site": "default", "device": "dev", "topic": topic}
+        parts.append(pa.Table.from_pylist([same | {"latency_ms": one} for one in waits]))
+    for tables in (parts, [pa.concat_tables(parts)]):
+        found = devices.merge([devices.partial({"latency": table}) for table in tables])
+        assert rows(found, "client_id", "latency_p50_ms", "latency_p95_ms") == [("dev", 20, 20)]
+
+
 def test_tables_hold_what_the_simulator_did(audited, capture):
     out, result = audited
     tables = {name: _written(out, name) for name in schemas.TABLES}

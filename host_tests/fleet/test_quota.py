@@ -50,6 +50,17 @@ def test_publish_beyond_the_receive_maximum_is_a_breach_of_its_sender(direction)
     assert _breaches(capture) == expected
 
 
+def test_publishes_at_times_that_are_there_twice_are_not_counted_together():
+    """The clock of the capture was set back, as by a time server."""
+    capture, talk = _begun(S2C, 1)
+    for number in range(1, 10):
+        _publish(talk, S2C, number)
+        talk.ack(C2S, _PUBACK, number, after_ms=400)
+        if number == 5:
+            capture.now -= 2_000_000
+    assert not _breaches(capture)
+
+
 @pytest.mark.parametrize("direction", [C2S, S2C])
 def test_answers_give_back_what_a_publish_took(direction):
     """PUBACK, PUBCOMP, and a PUBREC that refuses; PUBREC and PUBREL alone do not."""

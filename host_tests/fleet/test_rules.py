@@ -49,6 +49,16 @@ def test_connection_from_before_the_capture_needs_no_connect():
     assert _broken(capture) == []
 
 
+def test_answer_may_be_in_the_packet_that_the_capture_begins_in():
+    """Behind the end of a long message."""
+    capture, talk = begun(b"dev")
+    talk.publish(C2S, b"t", b"1", 1, 1)
+    talk.send(S2C, b" end" + packets.packet(0x40, packets.u16(1)))
+    for number in range(2, 7):
+        talk.exchange(C2S, b"t", b"%d" % number, number, after_ms=10_000)
+    assert ("never_acknowledged",) not in rows(capture.audit()["findings"], "finding")
+
+
 def test_publish_with_qos_3_needs_no_answer():
     """31-2.1-QOS3: the broker closes, which says nothing of what was not captured."""
     capture, talk = begun(b"dev")

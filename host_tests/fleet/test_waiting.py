@@ -5,6 +5,7 @@ import random
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, connected, lost_of, routed, rows
+from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
 _PUBACK = 0x40
@@ -254,6 +255,25 @@ def test_what_waited_while_the_subscriber_was_away_may_be_in_bytes_that_are_miss
     for number in (3, 4):
         _pass(publisher, subscriber, b"%d" % number, number, after_ms=10_000)
     assert _losses(capture) == [("not_delivered", "likely")] * is_seen
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_what_waited_for_a_link_that_was_gone_may_be_in_bytes_that_are_missing(is_missing):
+    """The broker had not noticed, and by its connection the subscriber was there."""
+    capture, publisher, subscriber = routed(1, clean=False)
+    for number in range(1, 4):
+        _exchange(publisher, C2S, b"%d" % number, number, 1000)
+        if number < 3:
+            subscriber.publish(S2C, b"t", b"%d" % number, 1, number)
+    capture.now += 8_000_000
+    subscriber.segment(S2C, b"", tcp.FIN | tcp.ACK)
+    again = _back(capture)
+    for number in (1, 2):
+        _exchange(again, S2C, b"%d" % number, number, dup=1)
+    again.wire.seq[S2C] += 10 * is_missing
+    _pass(publisher, again, b"4", 4)
+    again.ping(10_000)
+    assert len(_losses(capture)) == (not is_missing)
 
 
 @pytest.mark.parametrize(("expiry_s", "lost"), [(2, []), (60, [("not_delivered", "proved")])])

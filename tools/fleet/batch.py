@@ -97,13 +97,14 @@ def _follow(folder, out, wish, every_s):
         signal.signal(number, lambda *_: ending.set())
     wish = replace(wish, options=wish.options | {"is_growing": True})
     while not ending.is_set():
-        now = [(one.capture, one.size_bytes) for one in files.listed(folder)]
-        if now != before:
-            try:
+        now = None
+        try:
+            now = [(one.capture, one.size_bytes) for one in files.listed(folder)]
+            if now != before:
                 code = _once(folder, out, wish, told)
-            except Exception as error:  # the next file may bring what is missing
-                print("nothing was judged: %s" % reason(error), file=sys.stderr)
-                code = BAD_INPUT
+        except Exception as error:  # a store may answer again, or the next file help
+            print("nothing was judged: %s" % reason(error), file=sys.stderr)
+            code = BAD_INPUT
         before = now
         ending.wait(every_s)
     return code

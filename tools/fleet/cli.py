@@ -71,7 +71,7 @@ def cli():
 @_PORTS
 @_option("--whole-files", "Every file holds whole connections (faster).", is_flag=True)
 @_option("--exempt", "Topics without order.", type=_filter, multiple=True, metavar="FILTER")
-@_option("--counter", "JSON field that counts readings.", multiple=True, metavar="FIELD")
+@_option("--counter", "Field that counts readings.", multiple=True, type=_text, metavar="FIELD")
 @_option("--since", "--out of an earlier audit.", type=_text, metavar="DIRECTORY")
 @_option("--allow", "So many are no failure.", multiple=True, metavar="NAME=NUMBER")
 @_option("--alert", "Run for each finding, which it gets as JSON.", type=_text, metavar="COMMAND")
@@ -110,6 +110,8 @@ def _verdict_or_reason():
         yield
     except (batch.BadInput, OSError) as error:
         click.echo("Error: %s" % error, err=True)
+    except KeyboardInterrupt:
+        click.echo("Error: interrupted", err=True)
     except click.ClickException:
         raise
     except Exception as error:

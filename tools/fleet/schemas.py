@@ -121,7 +121,7 @@ is_refused bool the other side's answer says that it did not take it
 is_early bool may have been sent before the capture began
 is_known bool was the beginning of its session captured
 is_sent_before bool marked DUP from the first PUBLISH seen on, and another one may have come
-    where nothing was captured
+    where nothing was captured; or its time is there twice
 accepted time when the broker took it on; null when it did not, or sent it
 expiry_s int64 message expiry of level 5; null without
 envelope bytes as in `packets`
@@ -374,7 +374,7 @@ received int64 messages delivered to it
 redelivered int64 messages sent again, marked DUP
 readings int64 different readings of it
 boots int64 different boot counters
-latency_p50_ms float64 of its messages, from published to delivered
+latency_p50_ms float64 of its slowest topic, published to delivered
 latency_p95_ms float64 95 % are not slower
 """)
 

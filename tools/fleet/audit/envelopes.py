@@ -3,13 +3,14 @@
 import numpy as np
 import pyarrow as pa
 
+from ..capture.payloads import MOST_VALUES
 from ..columns import whole
 
 BINARY = 0x75  # magic byte of our own envelopes; of JSON: `counted.MAGIC`
 _FIELDS = "magic version firmware boot sequence uptime_s stream count device".split()
 _HEADER = np.dtype(list(zip(_FIELDS, "u1 u1 >u2 >u4 >u4 >u4 u1 u1 S23".split(), strict=True)))
 _NUMBERS = ("boot", "stream", "sequence")  # that tell one of a device from the others
-_VALUES = ("values", [("kind", "u1"), ("value", ">i4")], 8)
+_VALUES = ("values", [("kind", "u1"), ("value", ">i4")], MOST_VALUES)
 # The time is here when all values are used; see measured().
 _LAYOUT = np.dtype([*_HEADER.descr, _VALUES, ("time", ">u4")])
 
@@ -51,7 +52,7 @@ def _entries(column, layout, index=None):
 
 def measured(fields):
     """When each entry of `unpack` was measured, µs since 1970; null where it is not known."""
-    count = np.minimum(fields["count"], 8).astype(np.int64)
+    count = np.minimum(fields["count"], MOST_VALUES).astype(np.int64)
     raw = np.ascontiguousarray(fields).view(np.uint8).reshape(len(fields), _LAYOUT.itemsize)
     # Behind the last value.
     places = (_HEADER.itemsize + 5 * count)[:, None] + np.arange(4)

@@ -155,7 +155,9 @@ class Expected:
         # What expired counts when it could have been delivered at once.
         until = np.where(is_away, np.minimum(expires, until), until)
         reached = spans.online(own, until) - before >= GRACE_US
-        return reached & ~spans.is_near_gap(own, accepted, is_away)
+        # Where it left deliveries unanswered, the broker may have held it, too.
+        is_held = spans.busy(own, accepted + 1) > spans.busy(own, accepted)
+        return reached & ~spans.is_near_gap(own, accepted, is_away | is_held)
 
     @staticmethod
     def _is_busy(spans, own, accepted, until):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import schemas
 from ..columns import by_value, over, table
+from .messages import is_early
 from .rows import FAR, TYPES
 from .rules import FINDINGS, NO_TROUBLE, words
 from .sessions import allowed_silence_us
@@ -79,7 +80,7 @@ def findings(rows, sessions, flows, clock, refused, copies):
     _sessions_not_kept(rows, sessions, flows, ends, found)
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
-    _never_acknowledged(rows, flows, ends, found)
+    _never_acknowledged(rows, sessions, flows, ends, found)
     for row, name, code in refused:
         text = "filter %s, code %s" % (name, words(code))
         ts = rows.ts[row]
@@ -235,7 +236,7 @@ def _refused_publishes(rows, flows, found):
     found.add_groups("refused_publish", at, keys, lambda row: _reason(rows, row))
 
 
-def _never_acknowledged(rows, flows, ends, found):
+def _never_acknowledged(rows, sessions, flows, ends, found):
     # The client lived on for long on the connection, and a later one got its answer there.
     publish, where = flows.publish_row, rows.connection[flows.publish_row]
     mine = rows.direction[publish] == 0
@@ -247,6 +248,8 @@ def _never_acknowledged(rows, flows, ends, found):
     waits &= (ends.heard[where] - since >= _UNANSWERED_US) & ~flows.is_complete
     waits &= (rows.connection[flows.last_row] == where) & ~flows.is_reused
     at = publish[waits]
+    # A stream may begin in the middle of the packet that has the answer.
+    at = at[~is_early(rows, sessions, at)]
     keys = rows.connection[at], rows.strings("topic", at).to_pylist()
     text = "packet id %d"
     found.add_groups("never_acknowledged", at, keys, lambda row: text % rows.packet_id[row])

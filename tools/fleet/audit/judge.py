@@ -35,7 +35,7 @@ def judge(table):
         "connections": sessions.tables(),
         "messages": messages(rows, sessions, gaps, flows, clock),
         "sequences": sequences(rows, sessions, flows),
-        "violations": violations(rows, sessions, gaps, flows, late),
+        "violations": violations(rows, sessions, gaps, flows, clock, late),
         "findings": findings(rows, sessions, flows, clock, refused, told),
         "keepalive": keepalive(rows, sessions, silent),
         "subscriptions": subscribed,

@@ -39,14 +39,14 @@ class Matches:
         self.is_blurred &= self.equal > 1
         self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
-        self._by_rank(expected, delivered, groups, number)
-        is_slow = self._undecided(expected, delivered, groups, number, pairs.count)
+        self._by_rank(groups)
+        is_slow = self._undecided(expected, delivered, number, pairs.count)
         if is_slow.any():
             self._align(expected, delivered, is_slow, is_mixed)
         self._match_earlier(expected, groups)
         self._sum(expected, delivered, groups, number, pairs.count)
 
-    def _by_rank(self, expected, delivered, groups, number):
+    def _by_rank(self, groups):
         # The first delivery of a group with its first message, and so on.
         (_, mine), (order, _) = _ranked(self.group), _ranked(groups)
         first = np.concatenate(([0], np.cumsum(self.equal)))
@@ -55,7 +55,7 @@ class Matches:
         if len(groups):
             self.entry = np.where(has_message, order[place], -1)
 
-    def _undecided(self, expected, delivered, groups, number, pairs):
+    def _undecided(self, expected, delivered, number, pairs):
         # Pairs with a group of which it is not plain what belongs together.
         got = np.bincount(self.group, minlength=number)
         is_open = (got > 0) & (self.equal > 1) & (got != self.equal)

@@ -288,6 +288,8 @@ def messages(rows, sessions, gaps, flows, clock):
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
     done = _times(ts, np.append(flows.done_row, none))
+    twice = clock.is_twice(at)  # what was first there, nobody knows
+    before = np.append(_is_sent_before(rows, sessions, gaps, flows), never)
     columns = {
         "direction": coded(rows.direction[at], schemas.DIRECTIONS),
         "packet_id": pa.array(rows.packet_id[at], pa.int64(), mask=rows.packet_id[at] < 1),
@@ -303,9 +305,9 @@ def messages(rows, sessions, gaps, flows, clock):
         **{"position": at, "first_sent": sent},
         "gaps": gaps.before(rows, at),
         "is_refused": np.append(flows.is_refused, never),
-        "is_early": _is_early(rows, sessions, at) | clock.is_twice(at),
+        "is_early": is_early(rows, sessions, at) | twice,
         "is_known": sessions.is_known[rows.connection[at]],
-        "is_sent_before": np.append(_is_sent_before(rows, sessions, gaps, flows), never),
+        "is_sent_before": before | twice,
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
@@ -368,9 +370,9 @@ def _is_sent_before(rows, sessions, gaps, flows):
     return marked(len(row), some[mask[some] & (first[same] > row[some])])
 
 
-def _is_early(rows, sessions, at):
-    # Of a client that talked before the capture began: what comes shortly behind its
-    # first packet (it may be repeated, or overtaken), or is marked as a repeat.
+def is_early(rows, sessions, at):
+    """Of a client that talked before the capture began: what comes shortly behind its first
+    packet (it may be repeated, or overtaken), or is marked as a repeat."""
     first = np.minimum.reduceat(rows.start_of, rows.connections_of[:-1])
     is_close = rows.ts[at] - first[rows.client[at]] < GRACE_US
     may_be = (is_close & rows.is_captured[at]) | rows.dup[at]

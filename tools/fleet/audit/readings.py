@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from .. import schemas
 from ..capture.counted import MAGIC
+from ..capture.payloads import MOST_VALUES
 from ..columns import begins, coded, factorized, marked, over, runs, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
@@ -155,7 +156,7 @@ def _most(taker, group, delivered, count):
 def _values(fields):
     # An Arrow map from kind to value.
     count = fields["count"].astype(np.int64)
-    kept = np.arange(8)[None, :] < count[:, None]
+    kept = np.arange(MOST_VALUES)[None, :] < count[:, None]
     offsets = pa.array(np.concatenate(([0], np.cumsum(count))).astype(np.int32))
     kinds = pa.array(fields["values"]["kind"][kept].astype(np.int16))
     values = pa.array(fields["values"]["value"][kept].astype(np.int64))

@@ -269,7 +269,8 @@ class Copies:
         reading = facts.is_reading[row]
         # A repetition is known by what it says, or by its publisher, who repeated it.
         again = marked(count, found.groups[(sent >= 0) & facts.is_repeated[sent]])
-        is_repeated = reading | (again[group] & known[pair]) | facts.is_marked[row]
+        is_again = again[group] & known[pair] & ~early[group]
+        is_repeated = reading | is_again | facts.is_marked[row]
         self.repeated = extra[~at_two & is_repeated]
         self.unknown = extra[~at_two & ~is_repeated]
         is_twice = at_two & (reading | distinct) & ~early[group]

@@ -25,7 +25,7 @@ _REQUESTS = {"PUBREL": "31-3.6-PUBREL", "SUBSCRIBE": "31-3.8-SUB", "UNSUBSCRIBE"
 _NO_PACKETS = [TYPES[n] for n in ("GAP", "MALFORMED", "NOT_MQTT", "UNREAD", "ENCRYPTED")]
 
 
-def violations(rows, sessions, gaps, flows, late):
+def violations(rows, sessions, gaps, flows, clock, late):
     """The `violations` table of all checks that need only one client's packets; `late` are
     those that `silences` found."""
     found = [
@@ -38,7 +38,7 @@ def violations(rows, sessions, gaps, flows, late):
         *_strays(rows, sessions, gaps, flows),
         *_orders(rows, flows),
         *_unreleased(rows, flows),
-        *_quotas(rows, sessions, gaps, flows),
+        *_quotas(rows, sessions, gaps, flows, clock),
         *_not_repeated(rows, sessions, flows),
         *late,
     ]
@@ -226,10 +226,11 @@ def _repeats(rows, sessions, gaps, flows):
     yield row[first[again]], ("MQTT-4.3.2-2", "MQTT-4.3.3-2"), text
 
 
-def _quotas(rows, sessions, gaps, flows):
+def _quotas(rows, sessions, gaps, flows, clock):
     if not sessions.receive_max.any():
         return
     beyond = Quota(rows, flows).over(rows, sessions, gaps)
+    beyond = beyond[~clock.is_twice(beyond)]
     for side, requirement in enumerate(("MQTT-3.3.4-7", "MQTT-3.3.4-9")):
         at = beyond[rows.direction[beyond] == side]
         limits = sessions.receive_max[rows.connection[at], 1 - side].tolist()

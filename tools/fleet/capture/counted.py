@@ -15,7 +15,7 @@ MAGIC = 0x4A
 COUNTERS = ("sequence", "sequence_number", "seq", "counter", "count", "n", "nr", "msg_id")
 _DEVICES = ("device", "device_id", "dev", "client_id", "id", "name")
 _BOOTS, _FIRMWARES = ("boot", "boots", "boot_count"), ("firmware", "fw", "version")
-_HEADER = struct.Struct(">BBHIIIBB23s")
+_HEADER = struct.Struct(">BBHIIIBB23sI")
 _NAME_BYTES = 23
 
 
@@ -30,16 +30,18 @@ def envelope(payload, topic, counters=COUNTERS):
         return None
     device = next((fields[name] for name in _DEVICES if isinstance(fields.get(name), str)), topic)
     boot = _number(fields, _BOOTS) or 0
-    stream = zlib.crc32((topic or "").encode()) & 0xFF
+    stream = _number(fields, ("stream",), 255)
+    if stream is None:
+        stream = zlib.crc32((topic or "").encode()) & 0xFF
     uptime = _number(fields, ("uptime_s", "uptime")) or 0
-    head = (MAGIC, 1, _firmware(fields), boot, number, uptime, stream, 0, _name(device or ""))
-    return _HEADER.pack(*head)
+    head = (MAGIC, 2, _firmware(fields), boot, number, uptime, stream, 0, _name(device or ""))
+    return _HEADER.pack(*head, _number(fields, ("time",)) or 0)
 
 
-def _number(fields, names):
+def _number(fields, names, most=0xFFFFFFFF):
     for name in names:
         value = fields.get(name)
-        if type(value) is int and 0 <= value < 1 << 32:
+        if type(value) is int and 0 <= value <= most:
             return value
     return None
 

@@ -12,6 +12,8 @@ from .frames import words
 _LONG_BYTES = 256
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FINAL = np.uint64(0xD6E8FEB86659FD93)
+MOST_VALUES = 9  # of a reading
+_READING_BYTES = 41 + 5 * MOST_VALUES + 4  # at most
 
 
 def payload_hash(data, start, size):
@@ -47,12 +49,12 @@ def _mix_words(data, start, size, index, result):
 
 def is_reading(data, start, size):
     """Which payloads are readings, by magic, version and length: docs/reference/readings.md."""
-    result = (size >= 41) & (size <= 85)
+    result = (size >= 41) & (size <= _READING_BYTES)
     index = np.flatnonzero(result)
     at = start[index]
     count = data[at + 17].astype(np.int64)
     version = data[at + 1].astype(np.int64)
-    is_known = (data[at] == 0x75) & (version >= 1) & (version <= 2) & (count <= 8)
+    is_known = (data[at] == 0x75) & (version >= 1) & (version <= 2) & (count <= MOST_VALUES)
     # Version 2 ends with the time of the measurement, four bytes.
     result[index] = is_known & (size[index] == 37 + 5 * count + 4 * version)
     return result

@@ -143,7 +143,8 @@ class Decoder:
             yield _columns([(stream[place], "GAP", missing, *where)])
 
     def _clock_events(self, by_time):
-        # Of each connection that goes on behind the place where the file's times go back.
+        # Of each connection that goes on behind the place where the file's times go back, or
+        # begins there in a time that was there before.
         segments, numbers, ordinals = by_time
         known, self._known = self._known, np.union1d(self._known, numbers)
         events = []
@@ -152,7 +153,7 @@ class Decoder:
             known = np.union1d(known, numbers[segments.offset < offset])
             found, first = np.unique(numbers[late], return_index=True)
             for number, at in zip(found.tolist(), late[first].tolist(), strict=True):
-                if number in known:
+                if number in known or segments.ts[at] < before:
                     where = int(ordinals[at]), behind, int(segments.offset[at])
                     events.append((2 * number, "CLOCK_SET", before - behind, *where))
         return events

@@ -6,6 +6,7 @@ What `spark-submit --conf` or `spark-defaults.conf` sets stands; here are defaul
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -64,6 +65,26 @@ def _quiet():
             os.close(kept)
 
 
+@contextlib.contextmanager
+def _uninterrupted():
+    # Of a Java that only just starts, an interrupted pyspark loses sight: it would run for ever.
+    # What pyspark does from then on when it is interrupted is not what we do.
+    asked = []
+
+    def later(number, _):
+        asked.append(number)
+        if len(asked) > 1:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, later)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for number in asked[:1]:
+            signal.raise_signal(number)
+
+
 def start(master=None, memory="3g"):
     """A SparkContext; `master` None is `local[*]`, or what `spark-submit` was told.
 
@@ -81,7 +102,7 @@ def start(master=None, memory="3g"):
     if (master or "local").startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         more |= _ALONE
-    with _quiet():
+    with _uninterrupted(), _quiet():
         try:
             return _context(SparkConf(loadDefaults=False), master or "local[*]", more)
         except PySparkRuntimeError as error:

@@ -97,7 +97,8 @@ def _plan(options, out, buckets, later):
 def _through(rows, plan):
     for step, buckets in plan:
         rows = rows.mapPartitions(partial(_task, step))
-        if buckets > 1:  # of one only, Spark makes one task of all steps
+        # Where all are in one already, Spark makes one task of all steps.
+        if buckets and max(buckets, rows.getNumPartitions()) > 1:
             rows = rows.partitionBy(buckets, int)
     return rows
 
