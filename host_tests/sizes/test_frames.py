@@ -37,6 +37,7 @@ MAY_BE_LARGE = {
     "properties.get": OBJECTS,
     "queueing.extend.MQTTClient.__init__": CONSTRUCTS,
     "queueing.extend.MQTTClient._refuse": GIVES_UP,
+    "queueing.extend.MQTTClient._room_without": GIVES_UP,
     "queueing.extend.MQTTClient._squeeze": GIVES_UP,
     "queueing.extend.MQTTClient._tell_drop": GIVES_UP,
     "queueing.extend.MQTTClient._give_up_old": GIVES_UP,

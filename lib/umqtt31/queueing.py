@@ -184,17 +184,31 @@ def extend(base):
                 return False
             at = self._look_for(is_it, topic)
             # Nothing is given up for a message that is refused all the same.
-            if at < 0 or n > self._room_at(self._tail if self._is_fixed() else at):
+            if at < 0 or n and n > self._room_without(at, topic):
                 return False
             self.give_up(at, _FULL, True)
             return True
 
-        def _room_at(self, at):
-            # -> so many bytes find room where the ring is free from `at` on, as in _place().
+        def _room_without(self, at, topic):
+            # -> so many bytes find room, as in _place(), once all that may be given up is, of which
+            # the oldest is at `at`.
+            if self._is_fixed():
+                at = self._tail
             head = self._head
-            if at == head:
+            to = at
+            while at != self._tail:
+                after = entry_after(self, at)
+                if self._ring[at] and not self._is_victim(self, at, topic):
+                    if to == head:  # all before it is given back
+                        head = to = at
+                    n = (after or self._wrap) - at
+                    if to > at and to + n > self._size:
+                        to = 0
+                    to += n
+                at = after
+            if to == head:
                 return self._size
-            return head - 1 - at if at < head else max(self._size - at, head - 1)
+            return head - 1 - to if to < head else max(self._size - to, head - 1)
 
         def _is_fixed(self):
             # Does QoS 0 that is half written stand between what waits?
