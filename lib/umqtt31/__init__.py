@@ -885,8 +885,9 @@ def entry_after(client, at):
 
 def give_back(client):
     """Give the oldest entries back that are done, unless one of them may be half written."""
+    ring = client._ring
     at = client._head
-    while at != client._tail and not (client._left or client._ring[at]):
+    while at != client._tail and not (ring[at] or client._left and client._out is ring):
         after = entry_after(client, at)
         if at == client._next:
             client._next = after
@@ -1285,10 +1286,7 @@ def _read(client):
         client._start = 0
         client._end = have
         into = client._piece
-        if n > client._lacks:
-            n = client._lacks
-        if n > _PIECE:
-            n = _PIECE
+        n = min(n, client._lacks, _PIECE)
     got = client._stream.readinto(into, n)
     if got:
         client._rx_at = client._now
