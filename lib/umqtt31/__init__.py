@@ -574,8 +574,8 @@ class MQTTClient:
         # 31-3.2-CONNACK, 31-2.2-RC
         if value & 255:
             fail(self, value & 255)
-        is_present = self.level > 3 and value == 0x100
-        if self.level > 3 and value > 0x100 or is_present and self._is_clean:
+        is_present = self.level > 3 and value > 0
+        if is_present and (value > 0x100 or self._is_clean):
             fail(self, _PROTOCOL)
         # A clean session ends with its connection, so what follows one is new, too; if it is
         # present, a CONNECT that was under way for long has made it.
@@ -822,10 +822,12 @@ def _send(client, at, n, packet_id):
         client._tail = at + n
     is_next = client.is_connected
     if is_next and (client._acks_n or client._left or client._first):
-        is_next = client._behind  # a new local would need a frame from the heap
+        # A new local would need a frame from the heap.
+        is_next = client._behind - (client.stats.dropped << 8)
         _pump(client, ticks_ms())  # these come first, and behind them what is new
-        # _pump() may have brought a message from the store to this place.
-        is_next = not packet_id and not client._left and client._behind == is_next
+        # It may have brought a message of the store here, or on_drop has published.
+        is_next -= client._behind - (client.stats.dropped << 8)
+        is_next = not (packet_id or client._left or is_next)
     if packet_id:
         if not is_next or client._again or client.queued > 1 or client.inflight >= client._window:
             return packet_id
@@ -1286,7 +1288,7 @@ def _read(client):
         client._start = 0
         client._end = have
         into = client._piece
-        n = min(n, client._lacks, _PIECE)
+        n = min(client._lacks, _PIECE)
     got = client._stream.readinto(into, n)
     if got:
         client._rx_at = client._now
@@ -1336,7 +1338,7 @@ def _take(client):
         if rx[at] >> 4 == _PUBLISH >> 4:
             if not client._message.read(rx[at], pos, size):
                 fail(client, _PROTOCOL)
-            _deliver(client, rx[at] >> 1 & 3, True)
+            _deliver(client, True)
         else:
             client._handle(rx[at], pos, size)
     return handled
@@ -1358,12 +1360,13 @@ def _large(client, at):
         or first >> 4 != _PUBLISH >> 4 or not client.is_connected
     ):  # fmt: skip
         fail(client, _PROTOCOL)
-    if at + 3 > client._end:
-        client._lacks = at + 3 - client._end
+    at += 3
+    if at > client._end:
+        client._lacks = at - client._end
         return 0
-    if not client._message.read(first, at + 1, n):
+    if not client._message.read(first, at - 2, n):
         fail(client, _PROTOCOL)
-    client._start = at + 3
+    client._start = at
     client._lacks = 2 - n
     return _pass_over(client)
 
@@ -1382,14 +1385,15 @@ def _pass_over(client):
     client._lacks = -n
     if n:
         return 0
-    _deliver(client, message.qos, False)
+    _deliver(client, False)
     return 1 + _take(client)
 
 
-def _deliver(client, qos, is_whole):
+def _deliver(client, is_whole):
     # Hand the message over, and owe its acknowledgement.  MQTT-4.3.2-4, MQTT-4.3.3-8
     message = client._message
     packet_id = message.packet_id
+    qos = message.qos
     stats = client.stats
     if qos:
         if not packet_id:
@@ -1782,8 +1786,8 @@ class Message:
         self.topic_len = topic_len = rx[at] << 8 | rx[at + 1]
         self._topic = at = at + 2
         self.payload_len = n - topic_len - (4 if first & 6 else 2)
-        # 31-2.1-QOS3; MQTT-3.3.1-2: no DUP at QoS 0.
-        if self.payload_len < 0 or not topic_len or first & 6 == 6 or first & 14 == 8:
+        # 14, 6: 31-2.1-QOS3; 8: MQTT-3.3.1-2, no DUP at QoS 0.
+        if self.payload_len < 0 or not topic_len or 0x4140 >> (first & 14) & 1:
             return False
         if n <= len(rx) - _BEHIND:
             at += topic_len

@@ -75,9 +75,10 @@ class _Message(Message):
         self._client = client
 
     def read(self, first, at, n):
-        if n > self._client.buffer_size:
+        is_sound = super().read(first, at, n)
+        if is_sound and n > self._client.buffer_size:
             self._client.take_large(first, at, n)
-        return super().read(first, at, n)
+        return is_sound
 
 
 class _Stream:
@@ -461,7 +462,7 @@ class MQTTClient(_Client):
         if first & 6:
             packet_id = body[at] << 8 | body[at + 1]
             at += 2
-        if at < 3 or at > n or first & 6 == 6:
+        if first & 6 and not packet_id or b"#" in topic or b"+" in topic:
             fail(self, _PROTOCOL)
         if not first & 4 or is_new(self, packet_id):
             self.stats.received += 1

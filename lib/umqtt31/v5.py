@@ -459,6 +459,8 @@ class MQTTClient(core.MQTTClient):
         self._msg = msg
         n = len(topic) + len(msg) + self._extra + (4 if flags & 6 else 2)
         n += 2 + (n > 127)
+        if self._stream is self:  # on_drop publishes, in the middle of another one
+            self._stream = self._socket
         if self.is_connected and n <= self.buffer_size:
             n = self._refusal(n, flags)
             if n:
