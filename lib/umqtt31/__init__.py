@@ -328,18 +328,14 @@ class MQTTClient:
         (its message comes again on the next connection), and MQTTError when the link is lost:
         then call reconnect().
         """
-        start = None
+        start = ticks_ms()
         while True:
             heap_lock()
             handled = step(self)
             if not self.is_connected and (self._error or not handled):
                 tell(self)
-            if handled or timeout_ms <= 0:
+            if handled or ticks_diff(self._now, start) >= timeout_ms:
                 return handled
-            if start is None:
-                start = self._now
-            elif ticks_diff(self._now, start) >= timeout_ms:
-                return 0
             sleep_ms(1)
 
     check_msg = poll  # by its name in umqtt.simple
@@ -463,7 +459,7 @@ class MQTTClient:
             left_ms = timeout_ms - ticks_diff(ticks_ms(), start)
             if left_ms <= 0:
                 break
-            sleep_ms(min(max(pause_ms, 1), left_ms))
+            sleep_ms(min(pause_ms or 1, left_ms))
         return self.is_connected
 
     def _rest(self):
@@ -701,7 +697,8 @@ class MQTTClient:
         if request[0][0] == _SUBSCRIBE:
             pairs += request[2]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
-            self._is_told = False  # until the broker answers
+        if not self._filters:
+            self._is_told = True
         self._filters = pairs
         begin_request(self, request)
 
@@ -887,8 +884,9 @@ def entry_after(client, at):
 
 def give_back(client):
     """Give the oldest entries back that are done, unless one of them may be half written."""
+    ring = client._ring
     at = client._head
-    while at != client._tail and not (client._left or client._ring[at]):
+    while at != client._tail and not (ring[at] or client._left and client._out is ring):
         after = entry_after(client, at)
         if at == client._next:
             client._next = after
@@ -1190,12 +1188,12 @@ def close(client):
     """What was half read or half written is gone with the stream."""
     stream = client._stream
     client.is_connected = client._is_starved = False
+    if client._request or client._at and client._is_present is None:
+        client._is_told = False  # it has no answer, or CONNACK of a new session may be lost
     client._stream = client._first = client._ping_at = client._request = None
-    if client._at and client._is_present is None:
-        client._is_told = False  # there may be a new session, and its CONNACK is lost
-        if client._is_clean:
-            client._was_clean = True
-            _renew(client)
+    if client._at and client._is_present is None and client._is_clean:
+        client._was_clean = True
+        _renew(client)
     # PUBRELs that never went out are owed again.
     acks = client._acks
     n = client._at + 3 & ~3 if client._out is acks else 0
@@ -1287,9 +1285,7 @@ def _read(client):
         client._start = 0
         client._end = have
         into = client._piece
-        n = client._lacks
-        if n > _PIECE:
-            n = _PIECE
+        n = min(client._lacks, _PIECE)
     got = client._stream.readinto(into, n)
     if got:
         client._rx_at = client._now
@@ -1518,7 +1514,8 @@ def on_request_ack(client, first, packet_id, at):
         codes[n] = client._rx[at + n]  # 31-3.9-SUBACK: in order
     client._request = None
     # What was refused when it was sent again is asked on the next connection.
-    client._is_told = len(request) > 2 or max(codes) < 128
+    if len(request) < 3:
+        client._is_told = max(codes) < 128
     client._moved_at = client._now
     client._tries = 0
 
@@ -1588,8 +1585,9 @@ def _due_in(client, now):
     if client.keepalive:
         if client._ping_at is None:
             # Silence counts in both directions: a link that only sends may be dead.
-            left = max(ticks_diff(now, client._tx_at), ticks_diff(now, client._rx_at))
-            left = client.keepalive * 750 - left
+            left = client.keepalive * 750 - max(
+                ticks_diff(now, client._tx_at), ticks_diff(now, client._rx_at)
+            )
         else:
             left = client.keepalive * 1000 - ticks_diff(now, client._ping_at)
         due = min(due, left << 2 | 2)
@@ -1623,13 +1621,12 @@ def _begin(client, clean_session, packet, stream):
 
 def _advance(client):
     # Go on with an open connection -> did the broker accept it?
-    now = ticks_ms()
     push(client)
     heap_lock()
     step(client)
     if client._error:
         tell(client)
-    if not client.is_connected and ticks_diff(now, client._rx_at) >= client._timeout_ms:
+    if not client.is_connected and ticks_diff(client._now, client._rx_at) >= client._timeout_ms:
         fail(client, _TIMEOUT)  # 31-3.1-CONNACK
     return client.is_connected
 
@@ -1858,8 +1855,7 @@ class Message:
         copier.seek(0)
         copier.write(self._buf, at, n)
         copier.seek(0)
-        if n > len(target):
-            n = len(target)
+        n = min(n, len(target))
         return copier.readinto(target, n) if n else 0
 
 

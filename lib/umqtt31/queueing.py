@@ -152,9 +152,9 @@ def extend(base):
         # --- no room ------------------------------------------------------------------------
 
         def _refuse(self, code, topic, msg, flags):
-            n = 0  # the room that it needs in the ring
-            if not (flags & 6 and self._store):
-                n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
+            # The room that it needs in the ring or, below 0, in the store: cells of a journal.
+            n = len(topic) + len(msg) + self._extra + 6
+            n = -(n + 84 >> 6) if flags & 6 and self._store else n + self.buffer_size + 6
             while (
                 code == _FULL
                 and (flags & 6 or self._keep)
@@ -175,26 +175,47 @@ def extend(base):
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
             most = self._most()
-            if n and self._behind:
+            if n > 0 and self._behind:
                 return False
-            if n and self.queued < most and self._squeeze():
+            if n > 0 and self.queued < most and self._squeeze():
                 return True
             is_it = self._is_victim
             if not (is_it and most) or is_it is _has_topic and self.queued > most:
                 return False
             at = self._look_for(is_it, topic)
             # Nothing is given up for a message that is refused all the same.
-            if at < 0 or n > self._room_at(self._tail if self._is_fixed() else at):
+            if at < 0 or n > 0 and n > self._room_without(at, topic):
                 return False
+            if n < 0 and is_it is _has_topic and self.queued < most:  # the store is full
+                k = at
+                while k != self._tail and n < 0:
+                    if self._ring[k] and is_it(self, k, topic):
+                        n += (self._ring[k + 1] << 8 | self._ring[k + 2]) + 84 >> 6
+                    k = entry_after(self, k)
+                if n < 0:
+                    return False
             self.give_up(at, _FULL, True)
             return True
 
-        def _room_at(self, at):
-            # -> so many bytes find room where the ring is free from `at` on, as in _place().
+        def _room_without(self, at, topic):
+            # -> bytes that find room, as in _place(), without all that may go from `at` on.
+            if self._is_fixed():
+                at = self._tail
             head = self._head
-            if at == head:
+            to = at
+            while at != self._tail:
+                after = entry_after(self, at)
+                if self._ring[at] and not self._is_victim(self, at, topic):
+                    if to == head:  # all before it is given back
+                        head = to = at
+                    n = (after or self._wrap) - at
+                    if to > at and to + n > self._size:
+                        to = 0
+                    to += n
+                at = after
+            if to == head:
                 return self._size
-            return head - 1 - at if at < head else max(self._size - at, head - 1)
+            return head - 1 - to if to < head else max(self._size - to, head - 1)
 
         def _is_fixed(self):
             # Does QoS 0 that is half written stand between what waits?
