@@ -18,7 +18,7 @@ BYTES = {
     "aio": 4_820,
     "alias": 490,
     "errors": 4_330,
-    "fileblockdevice": 1_180,
+    "fileblockdevice": 1_310,
     "handshake": 2_060,
     "journal": 7_760,
     "opening": 5_270,
