@@ -117,11 +117,12 @@ class Journal:
             self._room_held, self._numbers, self._ids, self._states, self._costs, self._rows,
             self._next, self._end, self._oldest, self._newest, self._at, self._ready,
             self._sent, self._used, session, self._last_id, self.corrupt_pages, entries, sent,
+            self._listed,
         ) = found  # fmt: skip
         self._bad = bytearray(self._blocks)
         self._again = self._sent
         self._base = self._end
-        self._told = self._listed = self._cursor = self._oldest
+        self._told = self._cursor = self._oldest
         self._good = self._newest  # the last block with a title
         self._cursor_at = self._taken = self._failures = 0
         self._is_new = self._is_set = self._is_busy = self._is_due = False
@@ -384,7 +385,7 @@ class Journal:
             if self._is_short(2):
                 self._empty()
                 self._reclaim()
-            elif self._newest - self._listed >= self._blocks - 3:
+            elif self._newest - self._listed >= self._blocks - 2 >> 1:
                 self._list_held()
             else:
                 break
@@ -603,7 +604,7 @@ class Journal:
         # Bring the room for what comes, step by step.
         if self._is_short(1):
             self._reclaim()
-        elif self._newest - self._listed >= self._blocks - 3:
+        elif self._newest - self._listed >= self._blocks - 2 >> 1:
             self._list_held()
         elif self._ready < self._newest + 2 and self._ready + 1 < self._told + self._blocks:
             if not self._erase(self._ready + 1):
