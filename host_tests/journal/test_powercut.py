@@ -10,7 +10,7 @@ from struct import error as struct_error
 import pytest
 
 from host_tests.powercut.checker import Broken, Checker
-from host_tests.powercut.life import Life, Opened, Setting
+from host_tests.powercut.life import Life, Opened, Setting, found_on
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
 from host_tests.sim.wrong_clients import make_mistake
 from host_tests.standin.nor import Flash, WrongUse
@@ -79,6 +79,19 @@ def test_full_journal_cut_at_the_same_operation_again_and_again_never_gets_stuck
         journal.remove(journal.fetch().packet_id)
     journal.sync()
     assert journal.put(999)
+
+
+def test_log_that_fills_its_ring_when_a_block_cannot_be_read_loses_no_other():
+    """The newest block is left out, and the one before it is gone."""
+    flash = _filled()
+    for _ in range(5):
+        _cut_in_use(flash, 36)
+    flash.data[1536:2048] = bytes(512)
+    before = found_on(_TIGHT, bytes(flash.data))
+    journal = Opened(_TIGHT, flash)
+    journal.release(1000)
+    journal.commit()
+    assert found_on(_TIGHT, bytes(flash.data)).messages == before.messages
 
 
 class Cut(Exception):

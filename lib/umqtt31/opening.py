@@ -228,8 +228,8 @@ class _Log:
                     if buf[_HEAD] != _TITLE:
                         self.most = max(self.most, len(buf) // self.cell)
                     self.records(buf, self.on_record)
-        self.at = 0
         if newest == self.newest:
+            self.at = 0
             for at in range(0, self.cells, self.page_cells):
                 if not self.is_blank(newest, at, self.page_cells):
                     self.at = at + self.page_cells
