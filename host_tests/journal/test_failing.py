@@ -108,6 +108,21 @@ def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
     assert (after.ids, after.last_id) == ([1, 2], 2)
 
 
+def test_blocks_that_failed_hold_no_title_any_more_when_one_before_them_is_written():
+    """What their titles say of the session is old by then."""
+    journal = opened(8)
+    journal.put(1)
+    with pytest.MonkeyPatch.context() as patch:
+        program = journal.flash.writeblocks
+        patch.setattr(journal.flash, "writeblocks", lambda *args: program(*args) or 5)
+        journal.hold(5)
+        with journal_error():
+            journal.commit()
+    journal.online()
+    journal.commit()
+    assert found(journal).messages[0].maybe_sent
+
+
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
     journal = opened(16)
     assert filled(journal, 150) == 150

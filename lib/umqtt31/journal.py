@@ -565,11 +565,13 @@ class Journal:
         ):
             if self._newest == self._good or tries < _MOST_TRIES:
                 raise MQTTError(_JOURNAL, "journal has no spare block left")
-            # The next call tries those again that failed, the oldest of them first.
+            # The next call tries those again that failed.  What they took all the same is erased,
+            # as it would stand behind what comes.
             while self._newest > self._good:
+                if not self._erase(self._newest):
+                    raise MQTTError(_JOURNAL)
                 self._bad[self._newest % self._blocks] = 0
                 self._newest -= 1
-            self._ready = self._good
             self._at = self._cells
             return False
         if block > self._ready:
