@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from host_tests.journal.steps import fails, filled, found, journal_error, opened, turn
-from host_tests.powercut.life import Life, Setting
+from host_tests.powercut.life import Life, Opened, Setting, found_on
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
+from umqtt31.journal import Journal
 
 _SAYS_SO = pytest.mark.parametrize("says_so", [True, False])
 
@@ -83,6 +84,23 @@ def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepte
         after = Life(setting, setting.flash(bytes(flash.data))).state
         assert after in [s._replace(last_id=after.last_id) for s in life.allowed()], works
     assert refused > 20
+
+
+def test_put_when_room_is_made_under_its_group_and_cut_then_its_packet_id_is_the_last(monkeypatch):
+    """As where blocks fail under it: there is no room in front of it any more."""
+    monkeypatch.setattr(Journal, "_make_room", lambda journal, n: None)
+    setting = Setting(5, 512, 64, 32, slots=30, held_slots=2)
+    flash = setting.flash()
+    journal = Opened(setting, flash)
+    journal.hold(7)
+    images = []
+    flash.watch = lambda *_: images.append(bytes(flash.data))
+    for packet_id in range(1, 80):
+        images.clear()
+        assert journal.put(packet_id)
+        journal.remove(packet_id - 9)
+        for state in [found_on(setting, image) for image in images]:
+            assert state.last_id == max(state.ids, default=0)
 
 
 class Doubtful(Flash):

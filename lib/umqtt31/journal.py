@@ -457,13 +457,17 @@ class Journal:
         fill = self._fill
         is_due = self._is_due
         base = self._base
+        end = self._end
         for _ in range(self._blocks):
             if self._spare() > 1 or not self._is_short(2):
                 break
             records = bytes(self._buf[self._first : fill])
+            self._take_back()  # or a list of held ids would take it along, before its turn
+            self._end = base
             try:
                 self._reclaim()
             finally:
+                self._end = end
                 self._buf[self._first : fill] = records
                 self._fill = fill
                 self._is_due = is_due
