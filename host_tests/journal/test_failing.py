@@ -414,6 +414,23 @@ def test_packet_when_a_bit_of_it_turned_then_it_is_lost_and_no_other(size):
     assert fetched(journal) == [b"before", None, b"behind"]
 
 
+def test_newest_message_that_cannot_be_read_at_a_reset_is_lost_where_a_later_note_knows_it():
+    """Otherwise the next one would have its number, and be one that was sent."""
+    journal = opened(8)
+    journal.put(1)
+    journal.put(2, packet=b"spoilt")
+    journal.online()
+    journal.commit()
+    spoil(journal.flash, b"spoilt")
+    again = opened(journal.flash)
+    assert again.put(3)
+    assert [m and (m.packet_id, m.maybe_sent) for m in found(again).messages] == [
+        (1, True),
+        None,
+        (3, False),
+    ]
+
+
 def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():
     journal = behind(b"message 1", b"message 2")
     spoil(journal.flash, b"message 1")

@@ -280,6 +280,7 @@ class _Log:
             self.change(number, 0x70)
         elif kind == _ONLINE:
             self.sent = number
+            self.end = max(self.end, number)  # of messages of which the entry may be spoilt
         elif kind == _RENEW:
             self.session = number
             self.sent = 0
