@@ -136,9 +136,25 @@ def test_blocks_that_failed_hold_no_title_any_more_when_one_before_them_is_writt
         journal.hold(5)
         with journal_error():
             journal.commit()
+    worn = journal.flash.worn
+    worn[3] = True
+    with journal_error():
+        journal.commit()
+    del worn[3]
     journal.online()
     journal.commit()
     assert found(journal).messages[0].maybe_sent
+
+
+def test_worn_out_block_behind_blocks_that_failed_for_a_while_is_no_hindrance():
+    journal = opened(8)
+    journal.put(1)
+    journal.flash.worn[3] = True
+    with pytest.MonkeyPatch.context() as patch, journal_error():
+        patch.setattr(journal.flash, "writeblocks", fails)
+        journal.put(2)
+    assert journal.put(3)
+    assert found(journal).ids == [1, 3]
 
 
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():

@@ -20,7 +20,7 @@ BYTES = {
     "errors": 4_330,
     "fileblockdevice": 1_310,
     "handshake": 2_060,
-    "journal": 7_800,
+    "journal": 7_845,
     "opening": 5_345,
     "properties": 2_820,
     "queueing": 3_620,

@@ -123,7 +123,7 @@ class Journal:
         self._again = self._sent
         self._base = self._end
         self._told = self._cursor = self._oldest
-        self._good = self._newest  # the last block with a title
+        self._good = self._doubtful = self._newest  # the last block with a title
         self._cursor_at = self._taken = self._failures = 0
         self._is_new = self._is_set = self._is_busy = self._is_due = False
         self._has_held = True  # does the core's list count?
@@ -546,6 +546,7 @@ class Journal:
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
         is_new = self._good != self._newest
+        self._doubtful = self._newest  # who knows what it holds
         if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
             self._at = self._cells
 
@@ -573,7 +574,9 @@ class Journal:
             # as it would stand behind what comes.
             while self._newest > self._good:
                 if not self._erase(self._newest):
-                    raise MQTTError(_JOURNAL)
+                    if self._newest == self._doubtful:
+                        raise MQTTError(_JOURNAL)
+                    self._ready = self._newest - 1
                 self._bad[self._newest % self._blocks] = 0
                 self._newest -= 1
             self._at = self._cells
