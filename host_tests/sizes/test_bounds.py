@@ -21,7 +21,7 @@ BYTES = {
     "fileblockdevice": 1_310,
     "handshake": 2_060,
     "journal": 7_845,
-    "opening": 5_345,
+    "opening": 5_340,
     "properties": 2_820,
     "queueing": 3_620,
     "reasons": 1_630,

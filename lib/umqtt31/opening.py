@@ -405,6 +405,10 @@ class _Log:
         title = bytearray(b"\xff" * (self.title_cells * cell))
         title[: _HEAD + 9] = pack("<BBHII", _MAGIC, _VERSION, len(title), 0, 0) + self.layout
         title[_TITLE_BYTES : _TITLE_BYTES + len(self.client_id)] = self.client_id
+        listed = self.newest
+        for _, bits, block in self.held:
+            if bits:
+                listed = min(listed, block)
         ready = self.newest
         while ready < self.newest + 2 and self.is_erased(ready + 1):
             ready += 1
@@ -415,7 +419,7 @@ class _Log:
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,
-            sent, min([self.newest] + [row[2] for row in self.held if row[1]]),
+            sent, listed,
         )  # fmt: skip
 
     def is_erased(self, block):
