@@ -306,10 +306,12 @@ def extend(base):
                     self._least = 0
                     return False
                 left = max(1, left)
-                # At level 5 it is said again with each repetition, until the answer has come.
-                if self.level < 5 or self._ring[at] == _PUBLISH:
-                    del self._ages[packet_id]
-            return self.level < 5 or self._fits(at, left)
+            if self.level > 4 and not self._fits(at, left):
+                return False
+            # At level 5 it is said again with each repetition, until the answer has come.
+            if left and (self.level < 5 or self._ring[at] == _PUBLISH):
+                del self._ages[packet_id]
+            return True
 
         def _passed(self):
             # -> milliseconds since _seen, a day for all that is more than half of a period.
