@@ -447,6 +447,18 @@ def test_newest_message_that_cannot_be_read_at_a_reset_is_lost_where_a_later_not
     ]
 
 
+@pytest.mark.parametrize("last", [1, 65000])
+def test_id_of_a_newest_message_that_cannot_be_read_is_not_the_last_one_of_a_reset(last):
+    """The next message would have it, and a broker that holds it take that for a repetition."""
+    journal = opened(8)
+    journal.put(last)
+    journal.put(last + 3, 2, packet=b"spoilt")
+    journal.pubrec(last + 3)
+    journal.commit()
+    spoil(journal.flash, b"spoilt")
+    assert 1 <= (found(journal).last_id - last - 3) % 65535 < 60000
+
+
 def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():
     journal = behind(b"message 1", b"message 2")
     spoil(journal.flash, b"message 1")

@@ -191,7 +191,7 @@ class _Log:
 
     def read(self, buffer_size):
         """Find the newest block, which says where the log begins, and read it from there."""
-        self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
+        self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = self.named = 0
         self.session = self.level
         self.held = []  # [set, bits, the block from which on all of these are held]
         self.costs = array("H")  # by number from `first` on; 0: not in the log
@@ -274,6 +274,7 @@ class _Log:
             self.last_id, first, next_number, self.sent = unpack_from("<HIII", buf, 23)
             self.next = max(self.next, next_number)
             self.end = max(self.end, number)
+            self.named = number  # of these the last id is known
         elif kind == _DONE:
             self.change(number, 1)
         elif kind == _RECEIVED:
@@ -300,7 +301,7 @@ class _Log:
     def on_entry(self, kind, number, buf, at):
         n = 5 + (buf[at + 1] << 8 | buf[at + 2])
         if number + 1 >= self.end:  # the newest, also where it is there twice
-            self.end = number + 1
+            self.end = self.named = number + 1
             self.last_id = buf[at + 3] << 8 | buf[at + 4]
         if kind & 8:
             self.sent = number + 1
@@ -345,6 +346,8 @@ class _Log:
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
+        if self.end > self.named:  # the newest are spoilt: far beyond the ids that they may have
+            self.last_id = (self.last_id + self.end - self.named + 999) % 65535 + 1
         n = len(list(self.live())) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
