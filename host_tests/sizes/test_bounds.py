@@ -17,7 +17,7 @@ BYTES = {
     "__init__": 17_175,
     "aio": 4_820,
     "alias": 490,
-    "errors": 4_330,
+    "errors": 4_390,
     "fileblockdevice": 1_180,
     "handshake": 2_060,
     "journal": 7_760,
