@@ -167,8 +167,21 @@ def test_wifi_whose_radio_does_not_start_is_tried_again(make, clock, monkeypatch
     assert wifi.is_up(1100)
 
 
+def test_wifi_whose_port_refuses_to_join_says_why(wifi, clock, monkeypatch):
+    """How esp32 takes a password of less than eight characters."""
+    refuse = Mock(side_effect=OSError("Wifi Invalid Password"))
+    with monkeypatch.context() as patch:
+        patch.setattr(network.WLAN, "connect", refuse)
+        assert not wifi.is_up(5000)
+    assert wifi.why == "home: Wifi Invalid Password"
+    assert not wifi.is_up(40_000)
+    assert wifi.why == "home: no answer"
+
+
 def test_wifi_signal_is_none_without_a_link(make):
     wifi = make("home")
+    assert wifi.rssi() is None
+    wifi.wlan.dbm = 0  # as rp2 has it then
     assert wifi.rssi() is None
     wifi.wlan.dbm = -61
     assert wifi.rssi() == -61

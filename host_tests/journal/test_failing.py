@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 
 from host_tests.journal.steps import fails, filled, found, journal_error, opened, turn
-from host_tests.powercut.life import Life, Setting
+from host_tests.powercut.life import Life, Opened, Setting, found_on
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
 from umqtt31 import MQTTError
 from umqtt31.errors import JOURNAL
+from umqtt31.journal import Journal
 
 _SAYS_SO = pytest.mark.parametrize("says_so", [True, False])
 
@@ -85,6 +86,23 @@ def test_put_when_only_what_follows_it_fails_then_a_reset_finds_what_was_accepte
     assert refused > 20
 
 
+def test_put_when_room_is_made_under_its_group_and_cut_then_its_packet_id_is_the_last(monkeypatch):
+    """As where blocks fail under it: there is no room in front of it any more."""
+    monkeypatch.setattr(Journal, "_make_room", lambda journal, n: None)
+    setting = Setting(5, 512, 64, 32, slots=30, held_slots=2)
+    flash = setting.flash()
+    journal = Opened(setting, flash)
+    journal.hold(7)
+    images = []
+    flash.watch = lambda *_: images.append(bytes(flash.data))
+    for packet_id in range(1, 80):
+        images.clear()
+        assert journal.put(packet_id)
+        journal.remove(packet_id - 9)
+        for state in [found_on(setting, image) for image in images]:
+            assert state.last_id == max(state.ids, default=0)
+
+
 class Doubtful(Flash):
     """So many programs fail; what the first of them wrote is there all the same."""
 
@@ -106,6 +124,37 @@ def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
     journal.put(2)
     after = found(journal)
     assert (after.ids, after.last_id) == ([1, 2], 2)
+
+
+def test_blocks_that_failed_hold_no_title_any_more_when_one_before_them_is_written():
+    """What their titles say of the session is old by then."""
+    journal = opened(8)
+    journal.put(1)
+    with pytest.MonkeyPatch.context() as patch:
+        program = journal.flash.writeblocks
+        patch.setattr(journal.flash, "writeblocks", lambda *args: program(*args) or 5)
+        journal.hold(5)
+        with journal_error():
+            journal.commit()
+    worn = journal.flash.worn
+    worn[3] = True
+    with journal_error():
+        journal.commit()
+    del worn[3]
+    journal.online()
+    journal.commit()
+    assert found(journal).messages[0].maybe_sent
+
+
+def test_worn_out_block_behind_blocks_that_failed_for_a_while_is_no_hindrance():
+    journal = opened(8)
+    journal.put(1)
+    journal.flash.worn[3] = True
+    with pytest.MonkeyPatch.context() as patch, journal_error():
+        patch.setattr(journal.flash, "writeblocks", fails)
+        journal.put(2)
+    assert journal.put(3)
+    assert found(journal).ids == [1, 3]
 
 
 def test_remove_when_flash_fails_for_long_then_never_raises_and_nothing_older_is_lost():
@@ -379,6 +428,23 @@ def test_packet_when_a_bit_of_it_turned_then_it_is_lost_and_no_other(size):
     journal = behind(b"before", packet, b"behind")
     spoil(journal.flash, packet)
     assert fetched(journal) == [b"before", None, b"behind"]
+
+
+def test_newest_message_that_cannot_be_read_at_a_reset_is_lost_where_a_later_note_knows_it():
+    """Otherwise the next one would have its number, and be one that was sent."""
+    journal = opened(8)
+    journal.put(1)
+    journal.put(2, packet=b"spoilt")
+    journal.online()
+    journal.commit()
+    spoil(journal.flash, b"spoilt")
+    again = opened(journal.flash)
+    assert again.put(3)
+    assert [m and (m.packet_id, m.maybe_sent) for m in found(again).messages] == [
+        (1, True),
+        None,
+        (3, False),
+    ]
 
 
 def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():

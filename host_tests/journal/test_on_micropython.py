@@ -44,6 +44,10 @@ def test_journal_in_a_file_on_fat_is_refused_with_the_reason_or_survives_cuts(mi
         assert said.endswith("cuts 0 wrong")
 
 
+def test_what_a_full_filesystem_refused_is_not_there_when_there_is_room_again(micropython):
+    assert run(micropython, "full.py", heap_bytes=HEAP_BYTES) == "[2, 3] [1, 4]\n"
+
+
 def test_messages_that_wait_take_no_ram_and_little_while_a_journal_is_opened(micropython, capsys):
     said = run(micropython, "memory.py", heap_bytes=HEAP_BYTES)
     kept, kept_with_300, more, more_with_300, count = map(int, said.split())

@@ -10,7 +10,7 @@ from struct import error as struct_error
 import pytest
 
 from host_tests.powercut.checker import Broken, Checker
-from host_tests.powercut.life import Life
+from host_tests.powercut.life import Life, Opened, Setting, found_on
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
 from host_tests.sim.wrong_clients import make_mistake
 from host_tests.standin.nor import Flash, WrongUse
@@ -51,6 +51,74 @@ def test_journal_wears_all_blocks_alike(scenario):
     for call in scenario.calls:
         life.do(*call)
     assert max(flash.wear) - min(flash.wear) <= 2
+
+
+_TIGHT = Setting(5, 512, 64, 64, slots=100, slot_bytes=11, held_slots=3)
+
+
+def _filled():
+    flash = _TIGHT.flash()
+    journal = Opened(_TIGHT, flash)
+    packet_id = 0
+    while journal.put(packet_id + 1, in_ram=0):
+        packet_id += 1
+    for held in (1000, 2000):
+        journal.hold(held)
+    journal.commit()
+    return flash
+
+
+@pytest.mark.parametrize("at", range(1, 25))
+def test_full_journal_cut_at_the_same_operation_again_and_again_never_gets_stuck(at):
+    """What it holds of received ids has to find its place beside what is copied."""
+    flash = _filled()
+    for _ in range(12):
+        _cut_in_use(flash, at)
+    journal = Opened(_TIGHT, flash)
+    while journal.behind:
+        journal.remove(journal.fetch().packet_id)
+    journal.sync()
+    assert journal.put(999)
+
+
+def test_log_that_fills_its_ring_when_a_block_cannot_be_read_loses_no_other():
+    """The newest block is left out, and the one before it is gone."""
+    flash = _filled()
+    for _ in range(5):
+        _cut_in_use(flash, 36)
+    flash.data[1536:2048] = bytes(512)
+    before = found_on(_TIGHT, bytes(flash.data))
+    journal = Opened(_TIGHT, flash)
+    journal.release(1000)
+    journal.commit()
+    assert found_on(_TIGHT, bytes(flash.data)).messages == before.messages
+
+
+class Cut(Exception):
+    """The power is gone."""
+
+
+def _cut_in_use(flash, at):
+    # Operation `at` of a life in which QoS 2 messages come is torn.
+    operations = 0
+
+    def watch(address, before, after):
+        nonlocal operations
+        operations += 1
+        if operations == at:
+            flash.data[address : address + len(after) // 2] = after[: len(after) // 2]
+            raise Cut
+
+    journal = Opened(_TIGHT, flash)
+    flash.watch = watch
+    with pytest.raises(Cut):
+        for packet_id in range(1, 41):
+            journal.tidy()
+            journal.hold(packet_id)
+            journal.commit()
+            journal.release(packet_id)
+            journal.commit()
+    flash.watch = None
 
 
 class ErasesBeforeCopying(Journal):

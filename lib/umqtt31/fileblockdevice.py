@@ -17,6 +17,7 @@ _BLOCK_BYTES = const(5)
 _ERASE = const(6)
 _BLANK = b"\xff" * 256
 _ENOENT = const(2)
+_ENOMEM = const(12)
 _EINVAL = const(22)
 
 
@@ -49,26 +50,26 @@ class FileBlockDevice:
             raise ValueError(text % path + ": use littlefs or the flash itself")
         self._block_count = block_count
         self._block_bytes = block_size
+        self._path = path
         try:
             self._file = open(path, "r+b")
         except OSError as error:
             if error.args[0] != _ENOENT:
                 raise  # what is there may be a journal
             self._file = open(path, "w+b")
+        self._is_written = True
         # One that was opened with too many blocks has to be good for fewer again: a journal
         # knows how many it had.
-        self._fill(block_count * block_size - self._file.seek(0, 2))
+        n = self._file.seek(0, 2)
+        self._write(n, _BLANK, block_count * block_size - n)
 
     def readblocks(self, block, buf, offset=0):
         """Fill `buf` with what is at `offset` in `block`."""
-        self._file.seek(block * self._block_bytes + offset)
-        self._file.readinto(buf)
+        self._at(block * self._block_bytes + offset).readinto(buf)
 
     def writeblocks(self, block, buf, offset=0):
         """Write `buf` at `offset` in `block`; it is durable on return."""
-        self._file.seek(block * self._block_bytes + offset)
-        self._file.write(buf)
-        self._commit()
+        self._write(block * self._block_bytes + offset, buf, len(buf))
 
     def ioctl(self, op, arg):
         """Block count (4), block size (5), erase block `arg` (6), sync (3)."""
@@ -77,26 +78,44 @@ class FileBlockDevice:
         if op == _BLOCK_BYTES:
             return self._block_bytes
         if op == _ERASE:
-            self._file.seek(arg * self._block_bytes)
-            self._fill(self._block_bytes)
+            self._write(arg * self._block_bytes, _BLANK, self._block_bytes)
         elif op == _SYNC:
-            self._commit()
+            self._write(0, _BLANK, 0)
         return 0
 
     def close(self):
         """Close the file."""
         self._file.close()
 
-    def _fill(self, n):
-        while n >= len(_BLANK):
-            self._file.write(_BLANK)
-            n -= len(_BLANK)
-        for _ in range(n):
-            self._file.write(b"\xff")
-        self._commit()
+    def _at(self, at):
+        if not self._is_written:
+            self._open()
+        self._file.seek(at)
+        return self._file
 
-    def _commit(self):
-        self._file.flush()
+    def _open(self):
+        # Again, as the next flush() would write what one could not.
+        try:
+            self._file.close()
+        except OSError:
+            pass
+        try:
+            self._file = open(self._path, "r+b")
+        except MemoryError:
+            raise OSError(_ENOMEM)
+        self._is_written = True
+
+    def _write(self, at, buf, n):
+        # `n` bytes: `buf` over and over, then 0xFF.
+        file = self._at(at)
+        self._is_written = False
+        while n >= len(buf) > 0:
+            file.write(buf)
+            n -= len(buf)
+        for _ in range(n):
+            file.write(b"\xff")
+        file.flush()
         # MicroPython's flush() synchronizes the file itself, and has no fsync.
         if hasattr(os, "fsync"):
-            os.fsync(self._file.fileno())
+            os.fsync(file.fileno())
+        self._is_written = True

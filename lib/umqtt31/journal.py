@@ -117,12 +117,13 @@ class Journal:
             self._room_held, self._numbers, self._ids, self._states, self._costs, self._rows,
             self._next, self._end, self._oldest, self._newest, self._at, self._ready,
             self._sent, self._used, session, self._last_id, self.corrupt_pages, entries, sent,
+            self._listed,
         ) = found  # fmt: skip
         self._bad = bytearray(self._blocks)
         self._again = self._sent
         self._base = self._end
-        self._told = self._listed = self._cursor = self._oldest
-        self._good = self._newest  # the last block with a title
+        self._told = self._cursor = self._oldest
+        self._good = self._doubtful = self._newest  # the last block with a title
         self._cursor_at = self._taken = self._failures = 0
         self._is_new = self._is_set = self._is_busy = self._is_due = False
         self._has_held = True  # does the core's list count?
@@ -384,7 +385,7 @@ class Journal:
             if self._is_short(2):
                 self._empty()
                 self._reclaim()
-            elif self._newest - self._listed >= self._blocks - 3:
+            elif self._newest - self._listed >= self._blocks - 2 >> 1:
                 self._list_held()
             else:
                 break
@@ -456,13 +457,17 @@ class Journal:
         fill = self._fill
         is_due = self._is_due
         base = self._base
+        end = self._end
         for _ in range(self._blocks):
             if self._spare() > 1 or not self._is_short(2):
                 break
             records = bytes(self._buf[self._first : fill])
+            self._take_back()  # or a list of held ids would take it along, before its turn
+            self._end = base
             try:
                 self._reclaim()
             finally:
+                self._end = end
                 self._buf[self._first : fill] = records
                 self._fill = fill
                 self._is_due = is_due
@@ -541,6 +546,7 @@ class Journal:
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
         is_new = self._good != self._newest
+        self._doubtful = self._newest  # who knows what it holds
         if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
             self._at = self._cells
 
@@ -564,11 +570,15 @@ class Journal:
         ):
             if self._newest == self._good or tries < _MOST_TRIES:
                 raise MQTTError(_JOURNAL, "journal has no spare block left")
-            # The next call tries those again that failed, the oldest of them first.
+            # The next call tries those again that failed.  What they took all the same is erased,
+            # as it would stand behind what comes.
             while self._newest > self._good:
+                if not self._erase(self._newest):
+                    if self._newest == self._doubtful:
+                        raise MQTTError(_JOURNAL)
+                    self._ready = self._newest - 1
                 self._bad[self._newest % self._blocks] = 0
                 self._newest -= 1
-            self._ready = self._good
             self._at = self._cells
             return False
         if block > self._ready:
@@ -603,7 +613,7 @@ class Journal:
         # Bring the room for what comes, step by step.
         if self._is_short(1):
             self._reclaim()
-        elif self._newest - self._listed >= self._blocks - 3:
+        elif self._newest - self._listed >= self._blocks - 2 >> 1:
             self._list_held()
         elif self._ready < self._newest + 2 and self._ready + 1 < self._told + self._blocks:
             if not self._erase(self._ready + 1):

@@ -58,7 +58,7 @@ def open_journal(
             if device.ioctl(6, block):
                 raise MQTTError(_JOURNAL)
         log.read(buffer_size)
-    for first, bits in log.held:
+    for first, bits, _ in log.held:
         for k in range(_IDS):
             if bits >> k & 1:
                 try:
@@ -193,7 +193,7 @@ class _Log:
         """Find the newest block, which says where the log begins, and read it from there."""
         self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
         self.session = self.level
-        self.held = []  # [set, bits]
+        self.held = []  # [set, bits, the block from which on all of these are held]
         self.costs = array("H")  # by number from `first` on; 0: not in the log
         self.states = bytearray()
         self.sizes = {}  # of packets that are too large, by number
@@ -225,10 +225,11 @@ class _Log:
             if title and unpack_from("<I", title, 8)[0] * self.page_cells // self.cells == block:
                 self.newest = block
                 for _, buf in self.walk(block):
-                    self.most = max(self.most, len(buf) // self.cell)
+                    if buf[_HEAD] != _TITLE:
+                        self.most = max(self.most, len(buf) // self.cell)
                     self.records(buf, self.on_record)
-        self.at = 0
         if newest == self.newest:
+            self.at = 0
             for at in range(0, self.cells, self.page_cells):
                 if not self.is_blank(newest, at, self.page_cells):
                     self.at = at + self.page_cells
@@ -279,6 +280,7 @@ class _Log:
             self.change(number, 0x70)
         elif kind == _ONLINE:
             self.sent = number
+            self.end = max(self.end, number)  # of messages of which the entry may be spoilt
         elif kind == _RENEW:
             self.session = number
             self.sent = 0
@@ -323,11 +325,13 @@ class _Log:
     def hold(self, first, add, remove):
         for row in self.held:
             if row[0] == first:
+                if add and not row[1] & ~add:
+                    row[2] = self.newest
                 row[1] = (row[1] | add) & ~remove
                 break
         else:
             if add:
-                self.held.append([first, add])
+                self.held.append([first, add, self.newest])
 
     # --- what is left ---------------------------------------------------------------------------
 
@@ -401,6 +405,10 @@ class _Log:
         title = bytearray(b"\xff" * (self.title_cells * cell))
         title[: _HEAD + 9] = pack("<BBHII", _MAGIC, _VERSION, len(title), 0, 0) + self.layout
         title[_TITLE_BYTES : _TITLE_BYTES + len(self.client_id)] = self.client_id
+        listed = self.newest
+        for _, bits, block in self.held:
+            if bits:
+                listed = min(listed, block)
         ready = self.newest
         while ready < self.newest + 2 and self.is_erased(ready + 1):
             ready += 1
@@ -411,7 +419,7 @@ class _Log:
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,
-            sent,
+            sent, listed,
         )  # fmt: skip
 
     def is_erased(self, block):

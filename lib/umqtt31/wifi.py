@@ -73,7 +73,7 @@ class WiFi:
     def rssi(self):
         """Signal strength in dBm; None without a link."""
         try:
-            return self.wlan.status("rssi")
+            return self.wlan.status("rssi") or None
         except OSError:
             return None
 
@@ -82,6 +82,7 @@ class WiFi:
             self.why = "%s: %s" % (self._login[0], self._reason())  # of the try that ends now
         self._pause_ms = min(self._pause_ms * 2 or _FIRST_PAUSE_MS, _LONGEST_PAUSE_MS)
         self._tried_at = now
+        self._said = "no answer"  # unless the port says more
         try:
             if not wlan.active():
                 if self._country and hasattr(network, "country"):
@@ -91,16 +92,17 @@ class WiFi:
                     wlan.config(pm=self._pm)
             wlan.disconnect()
             wlan.connect(*self._login)
-        except (OSError, RuntimeError):
-            pass  # no memory, or esp32's own attempt is under way: the next pause ends it
+        except (OSError, RuntimeError) as error:
+            self._said = error  # the next pause ends what it may be
 
     def _reason(self):
         # The port's name of the status, in words; its number differs between ports.
         status = self.wlan.status()
         for name in dir(network):
-            if name[:5] == "STAT_" and name[-3:] != "ING" and getattr(network, name) == status:
+            is_reason = name[:5] == "STAT_" and name[-4:] not in ("TING", "IDLE")
+            if is_reason and getattr(network, name) == status:
                 if name[5:] == "HANDSHAKE_TIMEOUT":  # how access points refuse a password
                     return "wrong password"
                 return name[5:].replace("_", " ").lower()
         # Only a station that has joined knows how strong the access point is.
-        return "no address" if status == _RP2_NO_IP or self.rssi() else "no answer"
+        return "no address" if status == _RP2_NO_IP or self.rssi() else self._said
