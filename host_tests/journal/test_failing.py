@@ -447,6 +447,17 @@ def test_newest_message_that_cannot_be_read_at_a_reset_is_lost_where_a_later_not
     ]
 
 
+def test_message_that_is_well_may_have_been_sent_after_a_lost_one_before_it():
+    journal = behind(b"spoilt", b"well")
+    spoil(journal.flash, b"spoilt")
+    again = opened(journal.flash)
+    again.journal.fetch(bytearray(300), 0)
+    again.remove(1)
+    again.online()
+    again.sync()
+    assert [(m.packet_id, m.maybe_sent) for m in found(again).messages] == [(2, True)]
+
+
 def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():
     journal = behind(b"message 1", b"message 2")
     spoil(journal.flash, b"message 1")
