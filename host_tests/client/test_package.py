@@ -3,6 +3,8 @@
 from host_tests.running import CPYTHON
 
 PROGRAM = """
+from umqtt31 import *
+print(MQTTClient.__name__, Message.__name__, MQTTError.__name__)
 from umqtt31 import FULL, FileBlockDevice, Journal, MQTTClient, MQTTError
 from umqtt31 import aio, journal, robust, simple
 import umqtt31
@@ -14,7 +16,7 @@ for name in ("nosuch", "_nosuch"):
     except AttributeError as error:
         print(error)
 """
-PRINTED = "True True True\nTrue True\nnosuch\n_nosuch\n"
+PRINTED = "MQTTClient Message MQTTError\nTrue True True\nTrue True\nnosuch\n_nosuch\n"
 
 
 def test_modules_and_names_are_found_in_the_package(micropythons, tmp_path):

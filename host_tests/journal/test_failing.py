@@ -459,6 +459,17 @@ def test_id_of_a_newest_message_that_cannot_be_read_is_not_the_last_one_of_a_res
     assert 1 <= (found(journal).last_id - last - 3) % 65535 < 60000
 
 
+def test_message_that_is_well_may_have_been_sent_after_a_lost_one_before_it():
+    journal = behind(b"spoilt", b"well")
+    spoil(journal.flash, b"spoilt")
+    again = opened(journal.flash)
+    again.journal.fetch(bytearray(300), 0)
+    again.remove(1)
+    again.online()
+    again.sync()
+    assert [(m.packet_id, m.maybe_sent) for m in found(again).messages] == [(2, True)]
+
+
 def test_lost_packet_says_which_it_was_and_is_done_when_it_is_given_up():
     journal = behind(b"message 1", b"message 2")
     spoil(journal.flash, b"message 1")

@@ -160,6 +160,8 @@ def show(value):
 
 def find(name):
     """-> what the package has under this name: a class or a module of an option, a code."""
+    if name == "__all__":  # a miss here would end "from umqtt31 import *"
+        return "MQTTClient", "MQTTError", "Message"
     if name[0] == "_":
         raise AttributeError(name)
     if name in globals() and name.upper() == name:

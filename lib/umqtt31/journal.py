@@ -221,7 +221,8 @@ class Journal:
             state |= _AGAIN
         ring[at] = state
         if k == self._rows:
-            self._add(number, state & 0xF0 or 0x40, self._count(_HEAD + n + _CRC))
+            # Of one that is lost, opening counted no cells.
+            self._add(number, state & 0xF0 or 0x40, state and self._count(_HEAD + n + _CRC))
         self._take(ring[at + 3] << 8 | ring[at + 4])
         return n
 
