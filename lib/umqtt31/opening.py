@@ -191,7 +191,8 @@ class _Log:
 
     def read(self, buffer_size):
         """Find the newest block, which says where the log begins, and read it from there."""
-        self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = self.named = 0
+        self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
+        self.named = 0  # of the messages before this number the last id is known
         self.session = self.level
         self.held = []  # [set, bits, the block from which on all of these are held]
         self.costs = array("H")  # by number from `first` on; 0: not in the log
@@ -274,7 +275,7 @@ class _Log:
             self.last_id, first, next_number, self.sent = unpack_from("<HIII", buf, 23)
             self.next = max(self.next, next_number)
             self.end = max(self.end, number)
-            self.named = number  # of these the last id is known
+            self.named = number
         elif kind == _DONE:
             self.change(number, 1)
         elif kind == _RECEIVED:
