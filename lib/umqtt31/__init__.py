@@ -568,8 +568,10 @@ class MQTTClient:
 
     def _on_connack(self, value):
         # 31-3.2-CONNACK, 31-2.2-RC
-        if value & 255:
-            fail(self, value & 255)
+        code = value & 255
+        if code:
+            self._at = 0  # CONNECT changed nothing
+            fail(self, code)
         is_present = self.level > 3 and value > 0
         if is_present and (value > 0x100 or self._is_clean):
             fail(self, _PROTOCOL)
@@ -1188,10 +1190,11 @@ def close(client):
     """What was half read or half written is gone with the stream."""
     stream = client._stream
     client.is_connected = client._is_starved = False
-    if client._request or client._at and client._is_present is None:
+    is_begun = client._at and client._is_present is None
+    if client._request or is_begun:
         client._is_told = False  # it has no answer, or CONNACK of a new session may be lost
     client._stream = client._first = client._ping_at = client._request = None
-    if client._at and client._is_present is None and client._is_clean:
+    if is_begun and client._is_clean:
         client._was_clean = True
         _renew(client)
     # PUBRELs that never went out are owed again.

@@ -237,6 +237,7 @@ class MQTTClient(core.MQTTClient):
         v5.note(code or v5.reason, said)
         said = said.value
         if code:
+            self._at = 0  # CONNECT changed nothing
             # What levels 3 and 4 have a return code for; what may heal is "unavailable".
             n = b"\x84\x85\x86\x87\x88\x89\x97\x9f".find(bytes((code,)))
             core.fail(self, code if n < 0 else b"\1\2\4\5\3\3\3\3"[n])
