@@ -30,7 +30,6 @@ from . import (
     give_back,
     hold,
     is_new,
-    lose,
     owe,
     push,
     step,
@@ -86,6 +85,15 @@ def _step(client):
     client._most_acks = _FEW_ACKS
     heap_lock()
     return step(client)
+
+
+def _write(client):
+    # Go on with what is being written, as long as the stream takes it in time.
+    now = ticks_ms()
+    push(client)
+    if not client.is_connected:
+        tell(client)
+    tick(client, now)
 
 
 def _port_of(port):
@@ -217,9 +225,15 @@ class MQTTClient(_Client):
         finally:
             self._error = None  # it is told here, and never again
 
-    def _packet(self, first, body):
-        # As the core's, but of any size.
-        return _head(first, len(body)) + body
+    def _packet(self, first, body, behind=0):
+        # As the core's, but of any size; so many bytes come behind it.
+        head = bytearray((first,))
+        n = len(body) + behind
+        while n > 127:
+            head.append(n & 127 | 128)
+            n >>= 7
+        head.append(n)
+        return head + body
 
     def _error_of(self, cause):
         error = super()._error_of(cause)
@@ -240,14 +254,14 @@ class MQTTClient(_Client):
                 tell(self)
             self._go_on()
             self._yield()
-            if self._lock.locked() and not qos:
-                topic = check_topic(self, topic)
-                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
-                return
             is_mine = False
             try:
                 is_mine = self._lock.acquire(False)
-                if qos or is_mine and not self._later:
+                if not (qos or is_mine):
+                    topic = check_topic(self, topic)
+                    self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                    return
+                if qos or not self._later:
                     code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
             finally:
                 self._ends[is_mine]()
@@ -301,11 +315,11 @@ class MQTTClient(_Client):
 
     def ping(self):
         """Send PINGREQ; whoever waits for a packet gets the answer."""
-        if self._lock.locked() and (self._left or self._acks_n) and not self._first:
-            self._first = b"\xc0\0"  # goes out behind what is being written
-            self._wake = self._ping_at = ticks_ms()
-        else:
+        if not (self._lock.locked() and (self._left or self._acks_n)):
             super().ping()
+        elif not self._first:  # it goes out behind what is being written
+            self._first = b"\xc0\0"
+            self._wake = self._ping_at = ticks_ms()
 
     def _confirm(self, stream):
         self._settle()
@@ -335,43 +349,22 @@ class MQTTClient(_Client):
             self.inflight = 1
             self._moved_at = ticks_ms()
         self.stats.sent += 1
-        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
-        try:
-            if not (self._write_all(head) and self._write_all(msg)):
-                fail(self, _TIMEOUT)
-        except BaseException as error:
-            if self._stream:
-                lose(self, error)
-            raise self._error_of(self._error)
+        self._out = self._packet(_PUBLISH | flags, topic, len(msg))
+        self._at = 0
+        self._left = len(self._out)
+        self._first = msg  # which goes out right behind it, as nobody reads meanwhile
         self._tx_at = ticks_ms()
+        while self._left:
+            _write(self)
+            sleep_ms(1)
+        self._out = b""  # or the message would stay in memory
         return 0
-
-    def _write_all(self, buf):
-        # -> did the stream take all, without so long a pause?
-        stream = self._stream
-        at = 0
-        start = ticks_ms()
-        while at < len(buf):
-            n = stream.write(buf, at, len(buf) - at)
-            if n:
-                at += n
-                start = ticks_ms()
-            elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                return False
-            else:
-                sleep_ms(1)
-        return True
 
     def _finish(self, qos):
         # Wait until all that was begun is written, as long as it goes on.
         while self._left:
-            now = ticks_ms()
-            self._alone(push, self, qos)
-            if not self.is_connected:
-                tell(self)
-            if self._left:
-                tick(self, now)
-                sleep_ms(1)
+            self._alone(_write, self, qos)
+            sleep_ms(1)
 
     def _settle(self):
         # Poll until no message is under way.
@@ -521,12 +514,3 @@ class MQTTClient(_Client):
             self._came.append((first, packet_id, topic, bytes(view[at:])))
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration
-
-
-def _head(first, n):
-    head = bytearray((first,))
-    while n > 127:
-        head.append(n & 127 | 128)
-        n >>= 7
-    head.append(n)
-    return head
