@@ -116,6 +116,8 @@ class MQTTClient(_Client):
     cb = None
     _sock = False  # no connect() yet
     _is_robust = False
+    # Since connect(): messages, to be handed over; what was published in the middle of a call.
+    _came = _later = ()
     _waits = 0  # calls that wait for an answer, one inside of another
 
     def __init__(
@@ -161,8 +163,6 @@ class MQTTClient(_Client):
         self.pswd = password
         self._message = _Message(self, self._rx)
         self.on_message = self._on
-        self._came = []  # messages, to be handed over
-        self._later = []  # what was published at QoS 0 in the middle of a call
         # Of one call at a time.  It ends by its index here: Ctrl-C might hit the jump of an `if`.
         self._lock = allocate_lock()
         self._ends = int, self._lock.release
@@ -216,9 +216,9 @@ class MQTTClient(_Client):
         self._came = []
         self._later = []
         # Whose publish() raised will publish again.
-        self._head = self._next = self._tail = self._rec = 0
+        self._tail = self._head
+        give_back(self)
         self.inflight = self.queued = self._again = 0
-        self._wrap = -1
         self._most_acks = _FEW_ACKS
         try:
             return int(super().connect(clean_session, stream))
@@ -315,11 +315,11 @@ class MQTTClient(_Client):
 
     def ping(self):
         """Send PINGREQ; whoever waits for a packet gets the answer."""
-        if not (self._lock.locked() and (self._left or self._acks_n)):
-            super().ping()
-        elif not self._first:  # it goes out behind what is being written
-            self._first = b"\xc0\0"
+        if self._lock.locked() and (self._left or self._acks_n) and not self._first:
+            self._first = b"\xc0\0"  # goes out behind what is being written
             self._wake = self._ping_at = ticks_ms()
+        else:
+            super().ping()
 
     def _confirm(self, stream):
         self._settle()
@@ -487,19 +487,17 @@ class MQTTClient(_Client):
             got = self._stream.readinto(view[have:], n - have)
             if got:
                 have += got
-                start = ticks_ms()
+                self._ping_at = None  # PINGRESP comes behind the message
+                self._rx_at = start = ticks_ms()
             elif got is not None:
                 fail(self, _CLOSED)
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 fail(self, _TIMEOUT)
             else:
-                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
-                    self._first = b"\xc0\0"  # whose answer comes behind the message
-                    push(self)
-                    if not self._stream:
-                        tell(self)
+                tick(self, ticks_ms())
+                if not self._stream:
+                    tell(self)
                 sleep_ms(1)
-        self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2
         topic = bytes(view[2:at])
         packet_id = 0
