@@ -267,7 +267,7 @@ class MQTTClient(core.MQTTClient):
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
         self._missing = False  # does the broker lack a filter that it was asked for?
-        self._unasked = None if self._is_told else self._requests(filters)
+        self._unasked = iter(() if self._is_told else self._requests(filters))
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -352,9 +352,7 @@ class MQTTClient(core.MQTTClient):
                     self.v5.note(codes[k])
             self._missing |= not self._is_told
             self._is_told = not self._missing
-            if self._unasked:
-                self._is_told = False
-                self._ask_next()
+            self._ask_next()
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
@@ -589,9 +587,8 @@ class MQTTClient(core.MQTTClient):
         pass  # they go out in as many packets as they need
 
     def _requests(self, filters):
-        # -> those that subscribe to these, as far as each fits into one packet: (the first, those
-        # behind it), None for none.
-        found, behind = [], None
+        # -> those that subscribe to these, as far as each fits into one packet.
+        found = []
         while filters:
             section = filters[0][2]
             body = b"\0\0" + section
@@ -610,11 +607,10 @@ class MQTTClient(core.MQTTClient):
             filters = later
             if n:
                 found.append((self._packet(_SUBSCRIBE, body), bytearray(n)))
-        while found:
-            behind = found.pop(), behind
-        return behind
+        return found
 
     def _ask_next(self):
-        if self._unasked:
-            request, self._unasked = self._unasked
+        for request in self._unasked:
+            self._is_told = False
             core.begin_request(self, request)
+            break
