@@ -23,14 +23,14 @@ BYTES = {
     "journal": 7_760,
     "opening": 5_270,
     "properties": 2_820,
-    "queueing": 3_840,
+    "queueing": 3_800,
     "reasons": 1_630,
     "robust": 860,
-    "simple": 5_600,
+    "simple": 5_540,
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
-    "v5": 7_630,
+    "v5": 7_620,
     "wifi": 1_180,
 }
 BUILT_BYTES = {"__init__": 15_560}
