@@ -202,7 +202,7 @@ class MQTTClient(_Client):
             self._timeout_ms = int(timeout * 1000)
         user = self.user or None
         client_id = as_bytes("client_id", self.client_id)
-        self._identity = self._identity[0], client_id, user, self.pswd if user else None
+        self._identity = self._identity[0], client_id, user, user and self.pswd
         self.keepalive = self.keepalive or 0
         self._address = self.server, _port_of(self.port), self.ssl
         self._will = None
@@ -266,10 +266,11 @@ class MQTTClient(_Client):
             finally:
                 self._ends[is_mine]()
             self._go_on()
-            if self._left:
-                self._finish(qos)
-            elif code == -_FULL:
+            if code == -_FULL and not self._left:
                 self._settle()
+            while self._left:
+                self._alone(_write, self, qos)
+                sleep_ms(1)
         if qos:
             self._confirm(self._stream)
 
@@ -327,17 +328,13 @@ class MQTTClient(_Client):
             raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
+        # Write a message that is too large for the buffer from where it is -> as accept().
         if code == _TOO_LARGE:
-            return self._publish_large(topic, msg, flags)
-        if code != _FULL:
+            push(self)
+        elif code != _FULL:
             tell(self)
-        return -code
-
-    def _publish_large(self, topic, msg, flags):
-        # -> as accept().
         qos = flags >> 1
-        push(self)
-        if self._left or not self.is_connected or qos and self.inflight:
+        if code == _FULL or self._left or not self.is_connected or qos and self.inflight:
             return -_FULL
         topic = string(topic)
         if qos:
@@ -359,12 +356,6 @@ class MQTTClient(_Client):
             sleep_ms(1)
         self._out = b""  # or the message would stay in memory
         return 0
-
-    def _finish(self, qos):
-        # Wait until all that was begun is written, as long as it goes on.
-        while self._left:
-            self._alone(_write, self, qos)
-            sleep_ms(1)
 
     def _settle(self):
         # Poll until no message is under way.
