@@ -30,7 +30,7 @@ BYTES = {
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
-    "v5": 7_620,
+    "v5": 7_580,
     "wifi": 1_180,
 }
 BUILT_BYTES = {"__init__": 15_560}

@@ -304,17 +304,13 @@ class MQTTClient(core.MQTTClient):
             super().disconnect()
 
     def _handle(self, first, at, n):
-        if n == 2 and self.is_connected:
-            number = self._rx[at] << 8 | self._rx[at + 1]
-            if number and first in b"\x40\x50\x70":
-                n = self.inflight
-                core.on_ack(self, first, number)
-                if self._ages and self.inflight < n:
-                    self._ages.pop(number, 0)
-                return
-            if first == 0x62:
-                return _handle(self, first, at, n)
-        self._on_other(first, at, n)
+        if n != 2 or first not in b"\x40\x50\x62\x70" or not self.is_connected:
+            return self._on_other(first, at, n)
+        number = self._rx[at] << 8 | self._rx[at + 1]
+        n = self.inflight
+        _handle(self, first, at, 2)
+        if self._ages and self.inflight < n:
+            self._ages.pop(number, 0)
 
     def _on_other(self, first, at, n):
         if not self.is_connected:
