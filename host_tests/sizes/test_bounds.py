@@ -23,7 +23,7 @@ BYTES = {
     "journal": 7_760,
     "opening": 5_270,
     "properties": 2_820,
-    "queueing": 3_800,
+    "queueing": 3_790,
     "reasons": 1_630,
     "robust": 860,
     "simple": 5_450,

@@ -121,7 +121,7 @@ def extend(base):
             if self._order:
                 self._order = qos
             elif max_age and (qos and self.level > 4 or self.queued and (qos or self._keep)):
-                max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
+                max_age = self._passed() + max_age * 1000
                 self._ages[packet_id or self._id] = max_age
                 self._least = min(self._least, max_age)
             return packet_id
