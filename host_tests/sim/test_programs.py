@@ -89,9 +89,9 @@ WRONG = (
      simple.MQTTClient, "publish", "if qos:", "if False:"),
     ("blocking", "plain", "what is in flight kept", "31-2.1-DUP publish 31-4.1-Q2",
      simple.MQTTClient, "connect",
-     "    self._head = self._next = self._tail = self._rec = 0\n"
-     "    self.inflight = self.queued = self._again = 0\n"
-     "    self._wrap = -1\n", ""),
+     "    self._tail = self._head\n"
+     "    give_back(self)\n"
+     "    self.inflight = self.queued = self._again = 0\n", ""),
     ("blocking", "plain", "published once", "publish",
      robust.MQTTClient, "publish", "self._on_loss", "return self._on_loss"),
     ("calls", "plain", "a part taken for all", "MQTT-4.3.3-11 termination", *TAKEN_ALL),

@@ -84,7 +84,7 @@ WRONG = (
     ("termination", *SECRET,
      core, "hold", "held[k + 2] = now", "held[k + 2] = ticks_add(now, 1 << 28)"),
     ("max_age", "up=000 queue=3 start=offline age=3 keep_qos0=1 sessions=r", "away@open0",
-     queueing, "extend", "if self._passed() < self._least or", "if True or"),
+     queueing, "extend", "return not self._age_in() and", "return False and"),
     ("31-4.1-Q2", UNRECORDED, "fail@load30:1",
      core, "on_ack", "ring[at] = _OWED", "ring[at] = _PUBREC | _AGAIN"),
     ("overflow", "up=02 start=offline keep_qos0=1 sessions=c retry=0", "tear@up30",

@@ -121,7 +121,7 @@ def extend(base):
             if self._order:
                 self._order = qos
             elif max_age and (qos and self.level > 4 or self.queued and (qos or self._keep)):
-                max_age = ticks_diff(ticks_ms(), self._seen) + max_age * 1000
+                max_age = self._passed() + max_age * 1000
                 self._ages[packet_id or self._id] = max_age
                 self._least = min(self._least, max_age)
             return packet_id
@@ -168,9 +168,7 @@ def extend(base):
 
         def _most(self):
             # -> how many messages may wait.
-            if self.is_connected:
-                return max(self._most_queued, self._window - self.inflight)
-            return self._most_queued
+            return max(self._most_queued, self.is_connected and self._window - self.inflight)
 
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
@@ -219,11 +217,10 @@ def extend(base):
 
         def _is_fixed(self):
             # Does QoS 0 that is half written stand between what waits?
-            at = self._next
-            k = self._at
             if not self._left or self._out is not self._ring:
                 return False
-            return at <= k < self._tail if at <= self._tail else k >= at or k < self._tail
+            at, size = self._next, self._size
+            return (self._at - at) % size < (self._tail - at) % size
 
         def _squeeze(self):
             # Close the holes between what waits -> were there any?
@@ -320,11 +317,10 @@ def extend(base):
 
         def _expire(self):
             # Give up what waits and is too old -> was there any?
-            if self._passed() < self._least or self._is_busy > 1:
-                return False
-            return self._give_up_old(self._passed())
+            return not self._age_in() and self._is_busy < 2 and self._give_up_old()
 
-        def _give_up_old(self, passed):
+        def _give_up_old(self):
+            passed = self._passed()
             self._seen = ticks_ms()
             ages = self._ages
             self._least = 0

@@ -30,7 +30,6 @@ from . import (
     give_back,
     hold,
     is_new,
-    lose,
     owe,
     push,
     step,
@@ -88,6 +87,15 @@ def _step(client):
     return step(client)
 
 
+def _write(client):
+    # Go on with what is being written, as long as the stream takes it in time.
+    now = ticks_ms()
+    push(client)
+    if not client.is_connected:
+        tell(client)
+    tick(client, now)
+
+
 def _port_of(port):
     # Programs read it from a file of settings.
     if isinstance(port, str) and port.isdigit():
@@ -108,6 +116,8 @@ class MQTTClient(_Client):
     cb = None
     _sock = False  # no connect() yet
     _is_robust = False
+    # Since connect(): messages, to be handed over; what was published in the middle of a call.
+    _came = _later = ()
     _waits = 0  # calls that wait for an answer, one inside of another
 
     def __init__(
@@ -153,8 +163,6 @@ class MQTTClient(_Client):
         self.pswd = password
         self._message = _Message(self, self._rx)
         self.on_message = self._on
-        self._came = []  # messages, to be handed over
-        self._later = []  # what was published at QoS 0 in the middle of a call
         # Of one call at a time.  It ends by its index here: Ctrl-C might hit the jump of an `if`.
         self._lock = allocate_lock()
         self._ends = int, self._lock.release
@@ -194,7 +202,7 @@ class MQTTClient(_Client):
             self._timeout_ms = int(timeout * 1000)
         user = self.user or None
         client_id = as_bytes("client_id", self.client_id)
-        self._identity = self._identity[0], client_id, user, self.pswd if user else None
+        self._identity = self._identity[0], client_id, user, user and self.pswd
         self.keepalive = self.keepalive or 0
         self._address = self.server, _port_of(self.port), self.ssl
         self._will = None
@@ -208,18 +216,24 @@ class MQTTClient(_Client):
         self._came = []
         self._later = []
         # Whose publish() raised will publish again.
-        self._head = self._next = self._tail = self._rec = 0
+        self._tail = self._head
+        give_back(self)
         self.inflight = self.queued = self._again = 0
-        self._wrap = -1
         self._most_acks = _FEW_ACKS
         try:
             return int(super().connect(clean_session, stream))
         finally:
             self._error = None  # it is told here, and never again
 
-    def _packet(self, first, body):
-        # As the core's, but of any size.
-        return _head(first, len(body)) + body
+    def _packet(self, first, body, behind=0):
+        # As the core's, but of any size; so many bytes come behind it.
+        head = bytearray((first,))
+        n = len(body) + behind
+        while n > 127:
+            head.append(n & 127 | 128)
+            n >>= 7
+        head.append(n)
+        return head + body
 
     def _error_of(self, cause):
         error = super()._error_of(cause)
@@ -240,22 +254,23 @@ class MQTTClient(_Client):
                 tell(self)
             self._go_on()
             self._yield()
-            if self._lock.locked() and not qos:
-                topic = check_topic(self, topic)
-                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
-                return
             is_mine = False
             try:
                 is_mine = self._lock.acquire(False)
-                if qos or is_mine and not self._later:
+                if not (qos or is_mine):
+                    topic = check_topic(self, topic)
+                    self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                    return
+                if qos or not self._later:
                     code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
             finally:
                 self._ends[is_mine]()
             self._go_on()
-            if self._left:
-                self._finish(qos)
-            elif code == -_FULL:
+            if code == -_FULL and not self._left:
                 self._settle()
+            while self._left:
+                self._alone(_write, self, qos)
+                sleep_ms(1)
         if qos:
             self._confirm(self._stream)
 
@@ -313,17 +328,13 @@ class MQTTClient(_Client):
             raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
+        # Write a message that is too large for the buffer from where it is -> as accept().
         if code == _TOO_LARGE:
-            return self._publish_large(topic, msg, flags)
-        if code != _FULL:
+            push(self)
+        elif code != _FULL:
             tell(self)
-        return -code
-
-    def _publish_large(self, topic, msg, flags):
-        # -> as accept().
         qos = flags >> 1
-        push(self)
-        if self._left or not self.is_connected or qos and self.inflight:
+        if code == _FULL or self._left or not self.is_connected or qos and self.inflight:
             return -_FULL
         topic = string(topic)
         if qos:
@@ -335,43 +346,16 @@ class MQTTClient(_Client):
             self.inflight = 1
             self._moved_at = ticks_ms()
         self.stats.sent += 1
-        head = _head(_PUBLISH | flags, len(topic) + len(msg)) + topic
-        try:
-            if not (self._write_all(head) and self._write_all(msg)):
-                fail(self, _TIMEOUT)
-        except BaseException as error:
-            if self._stream:
-                lose(self, error)
-            raise self._error_of(self._error)
+        self._out = self._packet(_PUBLISH | flags, topic, len(msg))
+        self._at = 0
+        self._left = len(self._out)
+        self._first = msg  # which goes out right behind it, as nobody reads meanwhile
         self._tx_at = ticks_ms()
-        return 0
-
-    def _write_all(self, buf):
-        # -> did the stream take all, without so long a pause?
-        stream = self._stream
-        at = 0
-        start = ticks_ms()
-        while at < len(buf):
-            n = stream.write(buf, at, len(buf) - at)
-            if n:
-                at += n
-                start = ticks_ms()
-            elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
-                return False
-            else:
-                sleep_ms(1)
-        return True
-
-    def _finish(self, qos):
-        # Wait until all that was begun is written, as long as it goes on.
         while self._left:
-            now = ticks_ms()
-            self._alone(push, self, qos)
-            if not self.is_connected:
-                tell(self)
-            if self._left:
-                tick(self, now)
-                sleep_ms(1)
+            _write(self)
+            sleep_ms(1)
+        self._out = b""  # or the message would stay in memory
+        return 0
 
     def _settle(self):
         # Poll until no message is under way.
@@ -494,19 +478,17 @@ class MQTTClient(_Client):
             got = self._stream.readinto(view[have:], n - have)
             if got:
                 have += got
-                start = ticks_ms()
+                self._ping_at = None  # PINGRESP comes behind the message
+                self._rx_at = start = ticks_ms()
             elif got is not None:
                 fail(self, _CLOSED)
             elif ticks_diff(ticks_ms(), start) >= self._timeout_ms:
                 fail(self, _TIMEOUT)
             else:
-                if self.keepalive and ticks_diff(ticks_ms(), self._tx_at) > self.keepalive * 750:
-                    self._first = b"\xc0\0"  # whose answer comes behind the message
-                    push(self)
-                    if not self._stream:
-                        tell(self)
+                tick(self, ticks_ms())
+                if not self._stream:
+                    tell(self)
                 sleep_ms(1)
-        self._rx_at = self._now
         at = (body[0] << 8 | body[1]) + 2
         topic = bytes(view[2:at])
         packet_id = 0
@@ -521,12 +503,3 @@ class MQTTClient(_Client):
             self._came.append((first, packet_id, topic, bytes(view[at:])))
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration
-
-
-def _head(first, n):
-    head = bytearray((first,))
-    while n > 127:
-        head.append(n & 127 | 128)
-        n >>= 7
-    head.append(n)
-    return head

@@ -268,7 +268,7 @@ class MQTTClient(core.MQTTClient):
         self._fault = _MALFORMED
         self._most_in += self._held_n  # what an earlier connection left counts no more
         self._missing = False  # does the broker lack a filter that it was asked for?
-        self._unasked = None if self._is_told else self._requests(filters)
+        self._unasked = iter(() if self._is_told else self._requests(filters))
         self._ask_next()
 
     def _said(self, at, end, kind):
@@ -305,17 +305,13 @@ class MQTTClient(core.MQTTClient):
             super().disconnect()
 
     def _handle(self, first, at, n):
-        if n == 2 and self.is_connected:
-            number = self._rx[at] << 8 | self._rx[at + 1]
-            if number and first in b"\x40\x50\x70":
-                n = self.inflight
-                core.on_ack(self, first, number)
-                if self._ages and self.inflight < n:
-                    self._ages.pop(number, 0)
-                return
-            if first == 0x62:
-                return _handle(self, first, at, n)
-        self._on_other(first, at, n)
+        if n != 2 or first not in b"\x40\x50\x62\x70" or not self.is_connected:
+            return self._on_other(first, at, n)
+        number = self._rx[at] << 8 | self._rx[at + 1]
+        n = self.inflight
+        _handle(self, first, at, 2)
+        if self._ages and self.inflight < n:
+            self._ages.pop(number, 0)
 
     def _on_other(self, first, at, n):
         if not self.is_connected:
@@ -353,9 +349,7 @@ class MQTTClient(core.MQTTClient):
                     self.v5.note(codes[k])
             self._missing |= not self._is_told
             self._is_told = not self._missing
-            if self._unasked:
-                self._is_told = False
-                self._ask_next()
+            self._ask_next()
 
     def _on_refusal(self, first, packet_id, reason):
         # MQTT-4.3.3-5, MQTT-4.4.0-2: the flow ends here.
@@ -590,9 +584,8 @@ class MQTTClient(core.MQTTClient):
         pass  # they go out in as many packets as they need
 
     def _requests(self, filters):
-        # -> those that subscribe to these, as far as each fits into one packet: (the first, those
-        # behind it), None for none.
-        found, behind = [], None
+        # -> those that subscribe to these, as far as each fits into one packet.
+        found = []
         while filters:
             section = filters[0][2]
             body = b"\0\0" + section
@@ -611,11 +604,10 @@ class MQTTClient(core.MQTTClient):
             filters = later
             if n:
                 found.append((self._packet(_SUBSCRIBE, body), bytearray(n)))
-        while found:
-            behind = found.pop(), behind
-        return behind
+        return found
 
     def _ask_next(self):
-        if self._unasked:
-            request, self._unasked = self._unasked
+        for request in self._unasked:
+            self._is_told = False
             core.begin_request(self, request)
+            break
