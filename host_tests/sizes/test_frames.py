@@ -36,7 +36,6 @@ MAY_BE_LARGE = {
     "properties.encode": "makes properties, which allocates",
     "properties.get": OBJECTS,
     "queueing.extend.MQTTClient.__init__": CONSTRUCTS,
-    "queueing.extend.MQTTClient._make_room": GIVES_UP,
     "queueing.extend.MQTTClient._refuse": GIVES_UP,
     "queueing.extend.MQTTClient._room_without": GIVES_UP,
     "queueing.extend.MQTTClient._squeeze": GIVES_UP,

@@ -152,9 +152,9 @@ def extend(base):
         # --- no room ------------------------------------------------------------------------
 
         def _refuse(self, code, topic, msg, flags):
-            # The room that it needs in the ring or, below 0, in the store: cells of a journal.
-            n = len(topic) + len(msg) + self._extra + 6
-            n = -(n + 84 >> 6) if flags & 6 and self._store else n + self.buffer_size + 6
+            n = 0  # the room that it needs in the ring
+            if not (flags & 6 and self._store):
+                n = len(topic) + len(msg) + self._extra + self.buffer_size + 12
             while (
                 code == _FULL
                 and (flags & 6 or self._keep)
@@ -173,30 +173,23 @@ def extend(base):
         def _make_room(self, topic, n):
             # Close holes, or give up one message -> may there be room now?
             most = self._most()
-            if n > 0 and self._behind:
+            if n and self._behind:
                 return False
-            if n > 0 and self.queued < most and self._squeeze():
+            if n and self.queued < most and self._squeeze():
                 return True
             is_it = self._is_victim
             if not (is_it and most) or is_it is _has_topic and self.queued > most:
                 return False
             at = self._look_for(is_it, topic)
             # Nothing is given up for a message that is refused all the same.
-            if at < 0 or n > 0 and n > self._room_without(at, topic):
+            if at < 0 or n and n > self._room_without(at, topic):
                 return False
-            if n < 0 and is_it is _has_topic and self.queued < most:  # the store is full
-                k = at
-                while k != self._tail and n < 0:
-                    if self._ring[k] and is_it(self, k, topic):
-                        n += (self._ring[k + 1] << 8 | self._ring[k + 2]) + 84 >> 6
-                    k = entry_after(self, k)
-                if n < 0:
-                    return False
             self.give_up(at, _FULL, True)
             return True
 
         def _room_without(self, at, topic):
-            # -> bytes that find room, as in _place(), without all that may go from `at` on.
+            # -> so many bytes find room, as in _place(), once all that may be given up is, of which
+            # the oldest is at `at`.
             if self._is_fixed():
                 at = self._tail
             head = self._head
