@@ -26,24 +26,11 @@ def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
             )
 
 
-def aliased():
+def test_first_messages_make_no_attribute():
+    """With the heap locked there may be no room for one."""
     d = Dialogue(is_connected=False)
     d.client.v5.topic_aliases = 2
     d.connect(False, False, properties(topic_alias_maximum=10))
-    return d
-
-
-def test_c2b_topic_that_may_change_gets_no_alias():
-    d = aliased()
-    topic = bytearray(b"long/a")
-    for _ in range(2):
-        d.client.publish(topic, b"x", False, 0)
-    assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
-
-
-def test_first_messages_make_no_attribute():
-    """With the heap locked there may be no room for one."""
-    d = aliased()
     names = set(d.client.__dict__)
     for _ in range(2):
         d.client.publish(b"long/a", b"x", qos=1, properties=None)
