@@ -51,10 +51,9 @@ def measure(name, work, client, qos):
 
 port, count = int(sys.argv[2]), int(sys.argv[3])
 is_heap = sys.argv[4] == "heap"
-adapter = __import__(sys.argv[1])
-client = adapter.Adapter(port, WINDOW)
+client = __import__(sys.argv[1]).Adapter(port, WINDOW)
 client.connect()
-for qos in range(adapter.HIGHEST_QOS + 1):  # what is made on first use
+for qos in range(client.highest_qos + 1):  # what is made on first use
     client.publish(TOPIC, PAYLOAD, qos, 3, 1)
 if is_heap:
     gc.disable()
@@ -62,9 +61,9 @@ if is_heap:
         if hasattr(module, "gc") and name not in ("main", "__main__", sys.argv[1]):
             module.gc = NoCollector
 measure("nothing", nothing, client, 0)
-for qos in range(adapter.HIGHEST_QOS + 1):
+for qos in range(client.highest_qos + 1):
     measure("publish QoS %d" % qos, publish, client, qos)
     time.sleep_ms(20)
-for qos in range(adapter.HIGHEST_QOS + 1):
+for qos in range(client.highest_qos + 1):
     order = b"%d %d 64" % (min(count, BURST), qos)
     measure("receive QoS %d" % qos, receive, client, qos)
