@@ -12,36 +12,33 @@ import click
 from tools.__main__ import LazyGroup
 from tools.boards.errors import Commands
 
-# Command -> its group and name in `python -m tools`, and what it does.
 COMMANDS = {
-    "advise": ("boards", "advise", "which order receivers can count on: BOARD= [CONFIG=]"),
-    "audit": ("fleet", "audit", "judge recorded traffic of a fleet: CAPTURES=folder OUT=folder"),
-    "boards": ("boards", "list", "the boards that have a profile"),
-    "build": ("boards", "build", "compile library and firmware: BOARD= [DEBUG=1]"),
-    "clock": (
-        "boards",
-        "clock",
-        "tell boards without NTP the time, over their broker: SERVER= [TOPIC=]",
-    ),
-    "deploy": (
-        "boards",
-        "deploy",
-        "copy changed files to a board, check it: BOARD= PORT= [CONFIG=]",
-    ),
-    "flash": ("boards", "flash", "write an image to a board: BOARD= PORT= [IMAGE=]"),
-    "image": ("boards", "image", "one flashable file: BOARD= FIRMWARE= CONFIG="),
-    "journal": ("boards", "journal", "read a board's journal back and show it: PORT="),
-    "monitor": ("boards", "monitor", "show what a board prints: PORT="),
-    "provision": ("boards", "provision", "images for a batch: BOARD= FIRMWARE= BATCH="),
-    "release": ("boards", "release", "signed bundle for updates: BOARD= KEY="),
-    "rollout": ("boards", "rollout", "bring a bundle to devices: BUNDLE= FLEET= KEY= SERVER="),
-    "romfs": ("boards", "romfs", "library and firmware as a ROMFS image: BOARD= [PORT=]"),
-    "watch": ("boards", "watch", "readings and health of a fleet as they come: SERVER="),
+    "advise": "which order receivers can count on: BOARD= [CONFIG=]",
+    "audit": "judge recorded traffic of a fleet: CAPTURES=folder OUT=folder",
+    "boards": "the boards that have a profile",
+    "build": "compile library and firmware: BOARD= [DEBUG=1]",
+    "clock": "tell boards without NTP the time, over their broker: SERVER= [TOPIC=]",
+    "deploy": "copy changed files to a board, check it: BOARD= PORT= [CONFIG=]",
+    "flash": "write an image to a board: BOARD= PORT= [IMAGE=]",
+    "image": "one flashable file: BOARD= FIRMWARE= CONFIG=",
+    "journal": "read a board's journal back and show it: PORT=",
+    "monitor": "show what a board prints: PORT=",
+    "provision": "images for a batch: BOARD= FIRMWARE= BATCH=",
+    "release": "signed bundle for updates: BOARD= KEY=",
+    "rollout": "bring a bundle to devices: BUNDLE= FLEET= KEY= SERVER=",
+    "romfs": "library and firmware as a ROMFS image: BOARD= [PORT=]",
+    "watch": "readings and health of a fleet as they come: SERVER=",
 }
+_ELSEWHERE = {"audit": ("fleet", "audit"), "boards": ("boards", "list")}
 # Words of make that are no option of the same name.
 _ARGUMENT = "CAPTURES"
 _MORE = "ARGS"
 _WORD = re.compile(r"([A-Z]+)=(.*)", re.DOTALL)
+
+
+def place_of(name: str) -> tuple[str, str]:
+    """The group and the name of a command in `python -m tools`."""
+    return _ELSEWHERE.get(name, ("boards", name))
 
 
 def options_of(words: list[str]) -> list[str]:
@@ -69,7 +66,7 @@ class _Commands(Commands):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        group, name, _ = COMMANDS[cmd_name]
+        group, name = place_of(cmd_name)
         found = LazyGroup().get_command(ctx, group)
         assert isinstance(found, click.Group)
         return found.get_command(ctx, name)
@@ -82,7 +79,7 @@ class _Commands(Commands):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, about[2]) for name, about in COMMANDS.items()])
+            formatter.write_dl([*COMMANDS.items()])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -39,9 +39,6 @@ class Answerer(Listener):
         self.connections = 0
         super().__init__(self._take)
 
-    def __enter__(self) -> "Answerer":
-        return self
-
     def _take(self, connection: socket.socket) -> None:
         connection.setsockopt(*_NO_DELAY)
         self.connections += 1

@@ -25,8 +25,7 @@ _VERSION = re.compile(r"""^(?:__version__|VERSION) = [('"]*([\w.+, ]+)""", re.MU
 @dataclass(frozen=True)
 class Client:
     """One of those compared: `own` are modules of `device/adapters`, that of the client the
-    first; `modules` files and folders in the folder of peers, that with the version the first.
-    `how`: for device/work.py."""
+    first; `modules` files and folders in the folder of peers, that with the version the first."""
 
     title: str
     own: tuple[str, ...]
@@ -36,7 +35,6 @@ class Client:
     count: int = 1500  # messages whose instructions are counted, so that garbage is collected
     heap_bytes: int = 256 * 1024
     level: int = 4
-    how: str = "count"
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -115,11 +113,8 @@ CLIENTS = (
 )
 BARE = Client("bare socket", ("bare_socket",), has_window=True)
 OURS = tuple(client for client in CLIENTS if client.is_ours)
-# Of umqtt31, whose instructions are counted beside those of CLIENTS where no page is written.
-VARIANTS = (
-    Client("level 5", ("umqtt31_v5", "umqtt31_native"), is_ours=True, count=500, level=5),
-    Client("used heap", ("umqtt31_native",), is_ours=True, count=500, how="used"),
-)
+# Its instructions are counted beside those of CLIENTS where no page is written.
+LEVEL_5 = Client("level 5", ("umqtt31_v5", "umqtt31_native"), is_ours=True, count=500, level=5)
 
 
 def compile_mpy(source: Path, target: Path) -> None:

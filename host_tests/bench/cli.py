@@ -9,7 +9,7 @@ from rich.console import Console
 from tools.micropython import MicroPythonError
 
 from . import BenchError, measures, page
-from .catalogue import BARE, CLIENTS, OURS, VARIANTS, present
+from .catalogue import BARE, CLIENTS, LEVEL_5, OURS, present
 from .page import Measured
 from .situations import measure_outcomes
 from .tls import connection
@@ -112,7 +112,7 @@ def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: C
         if work in (measures.rates, measures.receiving):
             those = [*clients, BARE]
         elif work == measures.instructions and not is_page:
-            those = [*clients, *VARIANTS]
+            those = [*clients, LEVEL_5]
         with console.status(f"measuring {name}"):
             tables.append(replace(table, rows=measures.measure(work, those, folder, times)))
         console.print(page.make_table(tables[-1], clients))

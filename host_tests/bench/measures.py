@@ -166,7 +166,7 @@ def instructions(client: Client, peers: Path) -> dict[str, float]:
     with compiled(client, peers, "work") as program, Answerer(True, client.answer) as far_end:
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=erf"]
         callgrind += ["--combine-dumps=yes", "--callgrind-out-file=counts"]
-        text = program.run(far_end.port, client.count, client.how, tool=callgrind)
+        text = program.run(far_end.port, client.count, "count", tool=callgrind)
         counts = (program.folder / "counts").read_text()
     totals = [int(total) for total in _TOTALS.findall(counts)]
     work = dict(zip([line.split("\t")[0] for line in text.splitlines()], totals[1::2]))

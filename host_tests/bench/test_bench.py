@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from host_tests.bench import BenchError, answerer, catalogue, cli, measures, page, situations
-from host_tests.bench.catalogue import BARE, OURS, VARIANTS
+from host_tests.bench.catalogue import BARE, LEVEL_5, OURS
 from host_tests.bench.page import Measured
 from host_tests.bench.situations import Outcome
 from host_tests.running import said_by
@@ -181,12 +181,11 @@ def test_program_of_umqtt_simple_runs_on_the_front(monkeypatch, tmp_path):
         assert program.run(far_end.port, 20) == "done\n"
 
 
-@pytest.mark.parametrize("client", VARIANTS, ids=lambda client: client.title)
-def test_variant_does_each_kind_of_work(client, tmp_path):
+def test_level_5_does_each_kind_of_work(tmp_path):
     """What is counted beside it is counted by callgrind."""
-    compiled = measures.compiled(client, tmp_path, "work")
-    with compiled as program, answerer.Answerer(True, client.answer) as far_end:
-        text = program.run(far_end.port, 4, client.how)
+    compiled = measures.compiled(LEVEL_5, tmp_path, "work")
+    with compiled as program, answerer.Answerer(True, LEVEL_5.answer) as far_end:
+        text = program.run(far_end.port, 4, "count")
     assert [line.split("\t")[0] for line in text.splitlines()] == ["nothing", *KINDS]
 
 

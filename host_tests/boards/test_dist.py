@@ -289,7 +289,7 @@ def test_command_has_the_targets_of_make_that_boards_and_fleets_need():
         re.MULTILINE,
     )
     assert len(recipes) > 10
-    told = {name: about[:2] for name, about in command.COMMANDS.items()}
+    told = {name: command.place_of(name) for name in command.COMMANDS}
     # What make does not have, as a person may type 20 words there.
     others = {name: ("boards", name) for name in ("advise", "clock", "romfs")}
     others["boards"] = ("boards", "list")

@@ -15,12 +15,9 @@ from host_tests.brokers.clients import Node, Other, new_name
 from host_tests.brokers.families import FAMILIES, Family
 
 
-def _one_row(family: Family) -> Iterable[tuple]:
-    return ((),)
-
-
 def of_families(
-    rows_of: Callable[[Family], Iterable[tuple]] = _one_row, levels: tuple[int, ...] = (3, 4, 5)
+    rows_of: Callable[[Family], Iterable[tuple]] = lambda family: ((),),
+    levels: tuple[int, ...] = (3, 4, 5),
 ) -> list:
     """Rows of parameters for `family` and what `rows_of` gives, for each family and level."""
     rows = []

@@ -17,7 +17,8 @@ def test_broker_restarted_keeps_port_session_and_messages(mosquitto):
     with Node(mosquitto.port, FAMILY) as node:
         node.publish("a", b"kept", qos=1)
     port, pid = mosquitto.port, mosquitto.pid
-    mosquitto.restart()
+    mosquitto.stop()
+    mosquitto.start()
     assert mosquitto.port == port
     assert mosquitto.pid != pid
     waiting.client.connect(False)

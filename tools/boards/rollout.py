@@ -23,6 +23,7 @@ from .config import keys
 from .errors import BoardError
 from .fleetkey import ANSWER, proof
 from .places import shown
+from .watch import check_answer
 
 WINDOW = 4  # chunks on the way
 _RETRY_S = 10
@@ -265,9 +266,8 @@ class _Carrier:
         with contextlib.suppress(OSError):
             self._client.reconnect()
 
-    def _begin(self, client, data, flags, reason, properties):
-        if reason.is_failure:
-            raise BoardError(f"the broker refuses: {reason}")
+    def _begin(self, client, *answer):
+        check_answer(client, *answer)
         self._subscribe()
 
     def _subscribe(self):

@@ -122,23 +122,21 @@ def _host_and_port(server):
 
 def _await_answer(client, server):
     # What listens there may be no broker, or one that wants TLS: it would be tried for ever.
-    refusals: list[str] = []
-
-    def hear(client, data, flags, reason, properties):
-        if reason.is_failure:
-            refusals.append(str(reason))
-
-    client.on_connect = hear
+    client.on_connect = check_answer
     limit = time.monotonic() + _ANSWER_S
     while not client.is_connected():
         is_open = client.loop(timeout=0.2) == paho.MQTT_ERR_SUCCESS
-        if refusals:
-            hint = "" if "uthor" not in refusals[0] else "; are --user and --password-file right?"
-            raise BoardError(f"the broker refuses: {refusals[0]}{hint}")
         if not is_open or time.monotonic() >= limit:
             why = f"no answer in {_ANSWER_S} s" if is_open else "it closes the connection"
             raise BoardError(f"{server}: {why}; is that an MQTT broker's port, and is --ca right?")
     client.on_connect = None
+
+
+def check_answer(client, data, flags, reason, properties):
+    """As paho's on_connect: BoardError where the broker refuses."""
+    if reason.is_failure:
+        hint = "; are --user and --password-file right?" if "uthor" in str(reason) else ""
+        raise BoardError(f"the broker refuses: {reason}{hint}")
 
 
 def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
@@ -147,18 +145,15 @@ def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
     `on_text` hears when the connection is lost, and when there is one again.
     """
 
-    def begin(client, data, flags, reason, properties):
-        if reason.is_failure:
-            refusals.append(str(reason))
-            client.disconnect()
-            return
+    def begin(client, *answer):
+        check_answer(client, *answer)
         client.subscribe(f"{prefix}/#", 1)
         if losses:
             losses.clear()
             on_text("connected again")
 
     def end(client, data, flags, reason, properties):
-        if reason.is_failure and not refusals and not losses:
+        if reason.is_failure and not losses:
             losses.append(reason)
             on_text("the broker is gone; waiting for it")
 
@@ -167,9 +162,8 @@ def watch(client, prefix, on_line, as_json=False, on_text=lambda text: None):
         if line:
             on_line(line)
 
-    refusals: list[str] = []
     losses: list = []
     client.on_connect, client.on_disconnect, client.on_message = begin, end, hear
     client.subscribe(f"{prefix}/#", 1)
     client.loop_forever(retry_first_connection=False)
-    raise BoardError(f"the broker refuses: {refusals[0]}" if refusals else "disconnected")
+    raise BoardError("disconnected")

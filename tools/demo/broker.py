@@ -105,11 +105,6 @@ class BrokerProcess(abc.ABC):
         """End it as a power cut would (SIGKILL)."""
         self._end(signal.SIGKILL)
 
-    def restart(self) -> None:
-        """stop() and start(): the same port, and what the broker kept."""
-        self.stop()
-        self.start()
-
     def close(self) -> None:
         """Stop it, and remove the folder if it was made for this broker."""
         self.stop()

@@ -49,7 +49,8 @@ Exit status 0 only if every promise held.
 def cli(readings: int, kills: int, seed: int, bits: str | None, out: Path) -> None:
     console = Console()
     try:
-        interpreter = choose(bits=int(bits) if bits else _smallest_bits())
+        smallest = min((one.bits for one in interpreters()), default=64)
+        interpreter = choose(bits=int(bits or smallest))
         console.print(_opening(interpreter), highlight=False)
         stage = Stage(out, interpreter, console)
         outcomes = _play(stage, readings, kills, seed)
@@ -69,10 +70,6 @@ def cli(readings: int, kills: int, seed: int, bits: str | None, out: Path) -> No
 def _play(stage: Stage, readings: int, kills: int, seed: int) -> list[Outcome]:
     with stage:
         return [acts.break_links(stage, readings), acts.pull_plugs(stage, kills, seed)]
-
-
-def _smallest_bits() -> int:
-    return min((one.bits for one in interpreters()), default=64)
 
 
 def _opening(interpreter: Interpreter) -> str:

@@ -37,7 +37,7 @@ class Collector:
             paho.CallbackAPIVersion.VERSION2, client_id=f"{prefix}-collector", clean_session=False
         )
         self._client.reconnect_delay_set(1, 1)
-        self._client.on_connect = self._on_connect
+        self._client.on_connect = lambda client, *_: client.subscribe(f"{prefix}/#", qos=2)
         self._client.on_subscribe = lambda *_: self._subscribed.set()
         self._client.on_message = self._on_message
         self._client.connect(host, port, _KEEPALIVE_S)
@@ -63,9 +63,6 @@ class Collector:
         """Disconnect and end the client's thread."""
         self._client.disconnect()
         self._client.loop_stop()
-
-    def _on_connect(self, client, *_):
-        client.subscribe(f"{self._prefix}/#", qos=2)
 
     def _on_message(self, _client, _data, message):
         _, device, kind, *_ = message.topic.removeprefix(self._prefix).split("/")

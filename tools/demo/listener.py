@@ -4,6 +4,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from typing import Self
 
 
 class Listener:
@@ -18,7 +19,7 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def __enter__(self) -> "Listener":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from tools.boards.errors import BoardError
 from tools.boards.places import shown
 
-from .make import DistError, make_all
+from .make import make_all
 
 
 @click.command()
@@ -21,8 +20,5 @@ from .make import DistError, make_all
 )
 def cli(out: Path) -> None:
     """Build the mip index, the ROMFS image, a folder to freeze, sdist and wheel."""
-    try:
-        for path in make_all(out):
-            click.echo(shown(path))
-    except (DistError, BoardError) as error:
-        raise click.ClickException(str(error)) from error
+    for path in make_all(out):
+        click.echo(shown(path))

@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from tools import archives
 from tools.boards.compile import compile_library, library_sources, make_romfs
 from tools.boards.packaging import package_files, version
@@ -22,14 +24,14 @@ _ARCH = "armv6m"
 SUMS = "SHA256SUMS"
 
 
-class DistError(Exception):
+class DistError(click.ClickException):
     """Something could not be built; the message is one line."""
 
 
 def make_all(out: Path) -> Iterator[Path]:
     """Empty `out` and fill it -> what was made, as it is made.
 
-    Raises DistError, BoardError; a click.ClickException if `out` holds what is not ours.
+    Raises click.ClickException: DistError, BoardError, one if `out` holds what is not ours.
     """
     make_empty(out)
     with tempfile.TemporaryDirectory() as name:

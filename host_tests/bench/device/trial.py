@@ -86,7 +86,7 @@ def run(situation, adapter, port):
     if situation == "wrap":
         return wrap(client)
     if situation == "burst":
-        if adapter.HIGHEST_QOS < 2:
+        if client.highest_qos < 2:
             return "no QoS 2"
         return receive_after_go(client, 50)
     return receive_after_go(client)

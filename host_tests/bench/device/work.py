@@ -2,8 +2,7 @@
 
 Usage: micropython -m main ADAPTER PORT COUNT HOW.  HOW is "heap": without the collector;
 or "count": the collector at work, each kind between two calls of math.erf(), at which
-callgrind begins a new count; or "used": the same on a heap full of holes, as loading a program
-leaves it: what looks for room has to look past all that are too small.
+callgrind begins a new count.
 """
 
 import gc
@@ -37,15 +36,6 @@ def receive(client, qos, n):
         client.receive(min(n, BURST))
 
 
-def make_holes():
-    # -> 400 objects of one to six blocks, each behind a hole of one to six blocks.
-    gone, kept = [], []
-    for k in range(400):
-        gone.append(bytearray(1 + 32 * (k * 5 % 6)))
-        kept.append(bytearray(1 + 32 * (k * 7 % 6)))
-    return kept
-
-
 def measure(name, work, client, qos):
     # Twice as many once more, so that what is made once for all of them is no part of it.
     allocated = []
@@ -61,21 +51,19 @@ def measure(name, work, client, qos):
 
 port, count = int(sys.argv[2]), int(sys.argv[3])
 is_heap = sys.argv[4] == "heap"
-adapter = __import__(sys.argv[1])
-client = adapter.Adapter(port, WINDOW)
+client = __import__(sys.argv[1]).Adapter(port, WINDOW)
 client.connect()
-for qos in range(adapter.HIGHEST_QOS + 1):  # what is made on first use
+for qos in range(client.highest_qos + 1):  # what is made on first use
     client.publish(TOPIC, PAYLOAD, qos, 3, 1)
-kept = make_holes() if sys.argv[4] == "used" else ()
 if is_heap:
     gc.disable()
     for name, module in sys.modules.items():  # who collects by itself
         if hasattr(module, "gc") and name not in ("main", "__main__", sys.argv[1]):
             module.gc = NoCollector
 measure("nothing", nothing, client, 0)
-for qos in range(adapter.HIGHEST_QOS + 1):
+for qos in range(client.highest_qos + 1):
     measure("publish QoS %d" % qos, publish, client, qos)
     time.sleep_ms(20)
-for qos in range(adapter.HIGHEST_QOS + 1):
+for qos in range(client.highest_qos + 1):
     order = b"%d %d 64" % (min(count, BURST), qos)
     measure("receive QoS %d" % qos, receive, client, qos)

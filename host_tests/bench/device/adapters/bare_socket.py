@@ -4,7 +4,6 @@ import socket
 
 from face import Face
 
-HIGHEST_QOS = 1
 _CONNECT = b"\x10\x11\x00\x04MQTT\x04\x02\x00\x3c\x00\x05bench"
 
 

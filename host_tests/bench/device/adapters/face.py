@@ -8,6 +8,7 @@ class Face:
     `client`, `keepalive` and step(), which takes what came, are the adapter's own."""
 
     received = 0
+    highest_qos = 1
 
     def take(self, topic, payload):
         self.received += 1

@@ -5,8 +5,6 @@ import socket
 import sys
 import time
 
-HIGHEST_QOS = 1
-
 
 class _Socket:
     # As CircuitPython's.

@@ -3,8 +3,6 @@
 import asyncio
 import sys
 
-HIGHEST_QOS = 1
-
 
 class _Board:
     # What it asks a board for: an id and Wi-Fi.

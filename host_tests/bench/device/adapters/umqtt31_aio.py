@@ -7,10 +7,10 @@ from tasks import Tasks
 
 from umqtt31.aio import MQTTClient
 
-HIGHEST_QOS = 2
-
 
 class Adapter(Tasks):
+    highest_qos = 2
+
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         super().__init__()
         self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]

@@ -12,12 +12,11 @@ from face import Face
 
 from umqtt31 import MQTTClient
 
-HIGHEST_QOS = 2
-
 
 class Adapter(Face):
     client_class = MQTTClient
     level = 3
+    highest_qos = 2
 
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         self.is_plain = not tls

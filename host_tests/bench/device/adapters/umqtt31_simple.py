@@ -4,10 +4,10 @@ from face import Face
 
 from umqtt31.simple import MQTTClient
 
-HIGHEST_QOS = 2
-
 
 class Adapter(Face):
+    highest_qos = 2
+
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         self.client = MQTTClient(
             "bench", "127.0.0.1", port, None, None, keepalive, tls, connect_timeout=timeout

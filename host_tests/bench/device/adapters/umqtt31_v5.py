@@ -4,8 +4,6 @@ import umqtt31_native
 
 from umqtt31.v5 import MQTTClient
 
-HIGHEST_QOS = 2
-
 
 class Adapter(umqtt31_native.Adapter):
     client_class = MQTTClient

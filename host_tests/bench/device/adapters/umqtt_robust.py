@@ -3,8 +3,6 @@
 import umqtt_simple
 from umqtt.robust import MQTTClient
 
-HIGHEST_QOS = 1
-
 
 class _Client(MQTTClient):
     def connect(self, clean_session=True, timeout=None):

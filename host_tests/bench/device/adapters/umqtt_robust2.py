@@ -6,8 +6,6 @@ Its queue is as long as the window; it keeps errors, which are raised here.
 import umqtt_simple2
 from umqtt.robust2 import MQTTClient
 
-HIGHEST_QOS = 1
-
 
 class Adapter(umqtt_simple2.Adapter):
     client_class = MQTTClient

@@ -3,8 +3,6 @@
 from face import Face
 from umqtt.simple2 import MQTTClient
 
-HIGHEST_QOS = 1
-
 
 class Adapter(Face):
     client_class = MQTTClient

@@ -3,10 +3,10 @@
 from face import Face
 from upaho import Client, MQTTProtocolVersion, ReasonCode
 
-HIGHEST_QOS = 2
-
 
 class Adapter(Face):
+    highest_qos = 2
+
     def __init__(self, port, window=1, timeout=None, keepalive=60, tls=None):
         self.port = port
         self.keepalive = keepalive

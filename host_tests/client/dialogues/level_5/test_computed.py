@@ -3,8 +3,6 @@
 from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import properties, puback, pubcomp, publish, pubrec, pubrel, refused
-from host_tests.standin.store import KeepingStore
-from umqtt31 import JOURNAL, MQTTError
 
 LEVELS = (5,)
 
@@ -28,55 +26,11 @@ def test_b2c_many_messages_that_are_refused_are_answered_in_their_order():
             )
 
 
-class FailingStore(KeepingStore):
-    """Records no answer while it fails."""
-
-    is_failing = False
-
-    def note(self, first, packet_id):
-        if self.is_failing and first == 0x40:
-            raise MQTTError(JOURNAL)
-        super().note(first, packet_id)
-
-
-def test_b2c_refusal_that_the_store_cannot_record_changes_nothing():
-    """MQTT-4.4.0-1: the message goes on, at its QoS."""
-    for qos, answer in ((1, puback), (2, pubrec)):
-        store = FailingStore()
-        d = Dialogue(store=store)
-        d.client.publish(b"t", b"x", qos=qos)
-        d.c2b(publish(b"t", b"x", qos, 1))
-        store.is_failing = True
-        try:
-            d.b2c(refused(answer, 1, 0x97))
-        except MQTTError as error:
-            assert error.code == JOURNAL
-        assert not d.client.is_connected
-        store.is_failing = False
-        d.connect(False, True)
-        d.c2b(publish(b"t", b"x", qos, 1, dup=True))
-        d.b2c(*[answer(1), pubcomp(1)][:qos])
-        assert (d.client.inflight, d.client.stats.dropped) == (0, 0)
-
-
-def aliased():
+def test_first_messages_make_no_attribute():
+    """With the heap locked there may be no room for one."""
     d = Dialogue(is_connected=False)
     d.client.v5.topic_aliases = 2
     d.connect(False, False, properties(topic_alias_maximum=10))
-    return d
-
-
-def test_c2b_topic_that_may_change_gets_no_alias():
-    d = aliased()
-    topic = bytearray(b"long/a")
-    for _ in range(2):
-        d.client.publish(topic, b"x", False, 0)
-    assert [one for one in d.take_packets() if one[0] >> 4 == 3] == [publish(b"long/a", b"x")] * 2
-
-
-def test_first_messages_make_no_attribute():
-    """With the heap locked there may be no room for one."""
-    d = aliased()
     names = set(d.client.__dict__)
     for _ in range(2):
         d.client.publish(b"long/a", b"x", qos=1, properties=None)

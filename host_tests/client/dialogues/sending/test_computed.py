@@ -2,11 +2,10 @@
 
 import array
 
-from host_tests.client.dialogue import Dialogue, code_of
+from host_tests.client.dialogue import Dialogue
 from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
-from umqtt31 import FULL
 
 
 # MQTT-4.3.3-10: a broker may hold the ids of the life before, so these must not come again.
@@ -106,13 +105,3 @@ def test_c2b_ring_that_begins_again_behind_half_an_answer_then_nothing_is_lost()
             assert (d.client.inflight, d.client.queued) == (0, 0)
         d.client.disconnect()
         assert (d.client.inflight, d.client.queued) == (0, 0)
-
-
-# RT-MQUEUE: whatever kind of bytes the topic is.
-def test_latest_replaces_the_waiting_message_of_a_memoryview_topic():
-    for kind in (bytes, bytearray, memoryview):
-        d = Dialogue(is_connected=False, overflow="latest", max_mqueue_len=2)
-        for topic in (b"a", b"b", b"a", b"b"):
-            d.client.publish(kind(topic), b"", qos=1)
-        assert code_of(d.client.publish, kind(b"ab"), b"", qos=1) == FULL
-        assert (d.client.queued, d.client.stats.dropped) == (2, 2)

@@ -2,33 +2,9 @@
 
 from host_tests.client.dialogue import Dialogue, code_of
 from host_tests.client.flash import FailingFlash
-from host_tests.client.wire import puback, publish, suback, subscribe
+from host_tests.client.wire import puback
 from host_tests.standin.store import KeepingStore
-from umqtt31 import FULL, JOURNAL, MQTTError
-
-
-# What the broker says in CONNACK cannot be recorded; filters are remembered.
-def test_connect_when_flash_fails_at_connack_then_is_closed():
-    for failing in ("renew", "note"):
-        store = FailingFlash().journal()
-        d = Dialogue(store=store)
-        d.subscribe(subscribe(1, (b"a", 1)), suback(1, 1), b"a", 1)
-        d.lose()
-        d.publish(b"1")
-        record = getattr(store, failing)
-
-        def fail(*_):
-            raise MQTTError(JOURNAL)
-
-        setattr(store, failing, fail)
-        clean = d.level == 3 and failing == "renew"
-        stream = d.new_stream(clean, is_present=False)
-        assert code_of(d.client.connect, clean, stream=stream) == JOURNAL
-        assert stream.is_closed and d.client.next_due_ms() == 0
-        setattr(store, failing, record)
-        d.connect(False, is_present=False)
-        d.work()
-        d.c2b(subscribe(3, (b"a", 1)), publish(b"t", b"1", 1, 2))
+from umqtt31 import FULL, MQTTError
 
 
 def fill(overflow):
