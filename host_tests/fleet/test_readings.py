@@ -9,8 +9,6 @@ from host_tests.fleet.simulate.envelope import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 
-_PUBACK = 0x40
-
 
 def _reading(number, boot=1):
     return reading(257, boot, number, number & 0xFFFF, 1, b"dev", (2100, 3300))
