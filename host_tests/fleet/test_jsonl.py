@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from host_tests.fleet.captures import audit, connected, rows
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally

@@ -19,7 +19,7 @@ from host_tests.fleet.captures import (
     rows,
 )
 from host_tests.fleet.simulate import tcp
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from host_tests.standin import packets
 
 

@@ -5,7 +5,7 @@ import pyarrow.compute as pc
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, connected, decode, rows
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 

@@ -7,17 +7,24 @@ happened is kept in `Truth`.
 """
 
 import random
+import struct
 from dataclasses import dataclass, field
 
 from host_tests.standin import packets
 
 from . import tcp
-from .envelope import reading
 
 STEP_US = 200  # from a packet to its answer
 FORWARD_US = 1_000  # from a PUBLISH at the broker to the forwarded one
 START_US = 1_767_225_600_000_000  # 2026-01-01 00:00:00 UTC
 _PAUSE_US = 2_000_000  # before a client that lost its connection is back
+_READING = struct.Struct(">BBHIIIBB23sBiBi").pack
+
+
+def reading(firmware, boot, sequence, uptime_s, stream, device, values):
+    """A payload of docs/reference/readings.md with two values, temperature and voltage."""
+    head = 0x75, 1, firmware, boot, sequence, uptime_s, stream, 2, device
+    return _READING(*head, 1, values[0], 4, values[1])
 
 
 @dataclass

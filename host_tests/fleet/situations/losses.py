@@ -1,6 +1,6 @@
 """Loss, among payloads that come again and again, and seen by clients from before."""
 
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from tools.demo.tap import BROKER
 
 from .stage import NUMBERED, TOPIC, VALUES, Truth, situation, swallow
