@@ -235,6 +235,13 @@ class World:
         packet = packets.publish(topic, payload, qos, packet_id, dup, 0, section)
         self.emit(ts, client, direction, packet)
 
+    def begin(self, ts, device, packet_id=None):
+        """The PUBLISH of the device's next reading -> (its identity, payload, packet id)."""
+        identity, payload = self.reading(device, ts)
+        packet_id = device.next_id(0) if packet_id is None else packet_id
+        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+        return identity, payload, packet_id
+
     def lose(self, ts, device, identity):
         """Note a message that was published at `ts` and will not be forwarded."""
         if device.is_plain:
