@@ -72,14 +72,9 @@ def command(master, package, *arguments, settings=()):
 
 def submit(master, package, *arguments, settings=()):
     """Run `fleet` by spark-submit with the zipped code -> exit code and output."""
-    done = subprocess.run(
-        command(master, package, *arguments, settings=settings),
-        env=environment(),
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=1200,  # a busy computer is slow, not wrong
-    )
+    words = command(master, package, *arguments, settings=settings)
+    about = {"env": environment(), "cwd": "/", "capture_output": True, "text": True}
+    done = subprocess.run(words, **about, timeout=1200)  # a busy computer is slow, not wrong
     return done.returncode, done.stdout + done.stderr
 
 

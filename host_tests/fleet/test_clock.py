@@ -41,9 +41,7 @@ def test_clock_that_is_set_is_told_and_nothing_else_is(set_s):
         talk.ping(10_000)
     violations, losses, findings, told = _found(capture)
     assert (violations, losses, findings) == ([], [], [])
-    assert {one[:2] for one in told} == {
-        ("clock_set", "proved" if set_s < 0 else "not_knowable"),
-    }
+    assert {one[:2] for one in told} == {("clock_set", "proved" if set_s < 0 else "not_knowable")}
 
 
 def test_hour_of_which_the_file_is_lost_is_no_clock_that_was_set():

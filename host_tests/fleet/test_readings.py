@@ -68,8 +68,7 @@ def test_readings_that_another_site_has_are_not_missing_here(there, missing, tmp
 
 
 @pytest.mark.parametrize(
-    ("connections", "sure"),
-    [([[1, 2, 5, 6]], "proved"), ([[1, 2], [5, 6]], "likely")],
+    ("connections", "sure"), [([[1, 2, 5, 6]], "proved"), ([[1, 2], [5, 6]], "likely")]
 )
 def test_between_two_connections_a_device_may_have_been_elsewhere(connections, sure, tmp_path):
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
@@ -191,23 +190,12 @@ def test_values_of_the_longest_reading_are_all_there():
     assert envelopes.measured(fields).to_pylist() == [1_700_000_000_000_000]
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
-    [
-        (ONE, True),
-        (LATER, True),
-        (TIMELESS, True),
-        (ONE[:-1], False),
-        (LATER[:-4], False),
-        (LATER[:-1], False),
-        (ONE + bytes(4), False),
-        (ONE[:1] + b"\3" + ONE[2:] + bytes(8), False),
-        (ONE[:1] + b"\0" + ONE[2:-4], False),
-        (_of(9), True),
-        (_of(10), False),
-    ],
-)
-def test_is_reading_knows_both_versions_by_their_length(payload, expected):
+_OTHERS = [ONE[:-1], LATER[:-4], LATER[:-1], ONE + bytes(4), _of(10)]
+_OTHERS += [ONE[:1] + b"\3" + ONE[2:] + bytes(8), ONE[:1] + b"\0" + ONE[2:-4]]  # versions
+
+
+@pytest.mark.parametrize("payload", [ONE, LATER, TIMELESS, _of(9), *_OTHERS])
+def test_is_reading_knows_both_versions_by_their_length(payload):
     data = np.frombuffer(payload, np.uint8)
     start, size = np.array([0]), np.array([len(payload)])
-    assert payloads.is_reading(data, start, size).tolist() == [expected]
+    assert payloads.is_reading(data, start, size).tolist() == [payload not in _OTHERS]

@@ -91,16 +91,10 @@ def bridge(stage):
     """A bridge subscribes like a client, and is not sent its own messages back."""
     from tools.demo.mosquitto import Mosquitto
 
-    lines: dict[str, Any] = {
-        "connection": "north",
-        "address": "%s:%d" % (HOST, stage.recorder.port),
-        "topic": "# both 1",
-        "remote_clientid": "bridge",
-        "local_clientid": "local",
-        "bridge_protocol_version": "mqttv311",
-        "notifications": False,
-        "cleansession": True,
-    }
+    address = "%s:%d" % (HOST, stage.recorder.port)
+    lines: dict[str, Any] = {"connection": "north", "address": address, "topic": "# both 1"}
+    lines |= {"remote_clientid": "bridge", "local_clientid": "local", "notifications": False}
+    lines |= {"bridge_protocol_version": "mqttv311", "cleansession": True}
     with Mosquitto(**lines) as south:
         far = stage.client("far", port=south.port).subscribe("site/#")
         near = stage.client("near").subscribe("site/#")
