@@ -5,6 +5,7 @@ from everything that decodes them.
 """
 
 import io
+import itertools
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -172,6 +173,12 @@ def records(data):
         starts.append(pos)
         pos += 16 + int.from_bytes(data[pos + 8 : pos + 12], "little")
     return starts
+
+
+def pieces(data, rng, count):
+    """So many pcap files of one, cut at records."""
+    cuts = [24, *sorted(rng.sample(records(data)[1:], count - 1)), len(data)]
+    return [data[:24] + data[begin:end] for begin, end in itertools.pairwise(cuts)]
 
 
 def decode(path, ports=(1883,), chunk_bytes=1 << 24, site="default"):

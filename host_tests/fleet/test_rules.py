@@ -4,6 +4,8 @@ Shows for captures: 311-3.1.0-1 311-3.1.0-2 311-3.14.4-2 31-3.2-CONNACK MQTT-4.3
 MQTT-4.3.3-4 MQTT-4.4.0-1
 """
 
+from functools import partial
+
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, begun, connected, rows
@@ -153,12 +155,11 @@ def _resumed(side, level, begin):
     return capture, talk
 
 
-def _open_at_qos_1(talk, side):
-    talk.publish(side, b"t", b"7", 1, 7)
+def _open_at_qos_1(talk, side, qos=1, dup=0):
+    talk.publish(side, b"t", b"7", qos, 7, dup)
 
 
-def _open_at_qos_2(talk, side):
-    talk.publish(side, b"t", b"7", 2, 7)
+_open_at_qos_2 = partial(_open_at_qos_1, qos=2)
 
 
 def _open_at_pubrel(talk, side):
@@ -190,10 +191,6 @@ def test_message_that_a_kept_session_does_not_send_again_is_named(begin, side, l
     assert _broken(capture) == [("MQTT-4.4.0-1", by, 7, "likely")]
 
 
-def _again_behind_pubrel(talk, side):
-    talk.publish(side, b"t", b"7", 2, 7, 1)
-
-
 def _in_another_order(talk, side):
     talk.publish(side, b"t", b"9", 1, 9, 1)
     talk.publish(side, b"t", b"7", 1, 7, 1)
@@ -213,7 +210,7 @@ def _two_open(talk, side):
     ("requirement", "begin", "then"),
     [
         ("31-2.1-DUP", _open_at_qos_1, _open_at_qos_1),
-        ("MQTT-4.3.3-6", _open_at_pubrel, _again_behind_pubrel),
+        ("MQTT-4.3.3-6", _open_at_pubrel, partial(_open_at_qos_2, dup=1)),
         ("MQTT-4.6.0-1", _two_open, _in_another_order),
         ("MQTT-4.3.2-4", lambda *_: None, _answer_to_nothing),
     ],

@@ -181,10 +181,8 @@ class World:
 
     def subscribe(self, ts, client):
         """A subscriber asks for its device's readings, a collector for all."""
-        is_collector = client.name[:1] == b"c"
-        name = (
-            b"fleet/all/+/reading/#" if is_collector else b"fleet/own/dev-%06d/#" % client.number
-        )
+        own = b"fleet/own/dev-%06d/#" % client.number
+        name = b"fleet/all/+/reading/#" if client.name[:1] == b"c" else own
         packet_id = client.next_id(0)
         none = client.no_properties
         self.emit(ts, client, 0, packets.subscribe(packet_id, (name, 2), properties=none))

@@ -95,9 +95,8 @@ def _latency(messages, published, expected, delivered, found):
     first = over(np.minimum, len(published.row), message, delivered.ts[hit], FAR)
     is_plain = flags(messages["device"].is_null())[published.row]
     at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
-    chosen = messages.select(["site", "client_id", "topic", "first_sent"]).take(
-        pa.array(published.row[at])
-    )
+    chosen = messages.select(["site", "client_id", "topic", "first_sent"])
+    chosen = chosen.take(pa.array(published.row[at]))
     ms = np.maximum(first[at] - published.sent[at], 0) / 1000
     named = chosen.rename_columns(["site", "device", "topic", "ts"])
     return named.append_column("latency_ms", pa.array(ms))
