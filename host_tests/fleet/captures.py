@@ -5,13 +5,16 @@ from everything that decodes them.
 """
 
 import io
+import itertools
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
 
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
+from tools.fleet import schemas, tables
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
 from tools.fleet.audit.routes import routes
@@ -172,6 +175,12 @@ def records(data):
     return starts
 
 
+def pieces(data, rng, count):
+    """So many pcap files of one, cut at records."""
+    cuts = [24, *sorted(rng.sample(records(data)[1:], count - 1)), len(data)]
+    return [data[:24] + data[begin:end] for begin, end in itertools.pairwise(cuts)]
+
+
 def decode(path, ports=(1883,), chunk_bytes=1 << 24, site="default"):
     """-> (events as an Arrow table or None, tally) of one capture file."""
     return decode_all([path], ports, chunk_bytes, site)
@@ -198,24 +207,11 @@ def audit(events, exempt=()):
     routed = routes(messages, found["subscriptions"], exempt, found["wills"])
     collected = readings(messages.filter(messages["envelope"].is_valid()))
     for name in ("violations", "findings"):
-        found[name] = _joined(found[name], routed[name])
-    found["losses"] = _joined(routed["losses"], collected["losses"])
+        found[name] = tables.joined([found[name], routed[name]])
+    found["losses"] = tables.joined([routed["losses"], collected["losses"]])
     found["readings"] = collected["readings"]
     found["routes"] = routed["routes"]
     return found
-
-
-def _joined(one, other):
-    plain = [table.cast(_plain(table.schema)) for table in (one, other)]
-    return pa.concat_tables(plain)
-
-
-def _plain(schema):
-    fields = []
-    for field in schema:
-        coded = pa.types.is_dictionary(field.type)
-        fields.append(field.with_type(field.type.value_type) if coded else field)
-    return pa.schema(fields)
 
 
 def simulated(plan):
@@ -229,16 +225,8 @@ def simulated(plan):
 
 def types(events):
     """{packet type: count} of the MQTT packets in events."""
-    counts = {}
-    for name in events["packet_type"].to_pylist() if events is not None else ():
-        counts[name] = counts.get(name, 0) + 1
-    return {name: n for name, n in counts.items() if name in _NAMES}
-
-
-_NAMES = {
-    *("CONNECT CONNACK PUBLISH PUBACK PUBREC PUBREL PUBCOMP SUBSCRIBE SUBACK").split(),
-    *("UNSUBSCRIBE UNSUBACK PINGREQ PINGRESP DISCONNECT AUTH").split(),
-}
+    names = events["packet_type"].to_pylist() if events is not None else ()
+    return dict(Counter(name for name in names if name in schemas.PACKET_TYPES))
 
 
 def lost_of(tables, *names):

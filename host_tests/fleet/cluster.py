@@ -9,27 +9,20 @@ import urllib.request
 from collections import Counter
 from pathlib import Path
 
+import pyspark
+
 from host_tests.brokers import free_port
 from host_tests.patience import until
 
 _SUBMIT = Path(sys.executable).with_name("spark-submit")
-
-
-def _spark_class():
-    import pyspark
-
-    return Path(pyspark.__file__).parent / "bin" / "spark-class"
+_SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
 
 def environment():
     """As a worker's machine has it: our Python, none of the project's folders."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {
-        **kept,
-        "PYSPARK_PYTHON": sys.executable,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_NO_DAEMONIZE": "1",
-    }
+    kept |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+    return kept | {"PYSPARK_PYTHON": sys.executable}
 
 
 @contextlib.contextmanager
@@ -40,7 +33,7 @@ def cluster(folder, workers=2):
 
     def start(name, *arguments):
         with open(folder / ("%s-%d.log" % (name, len(started))), "wb") as log:
-            command = [_spark_class(), "org.apache.spark.deploy." + name, *arguments]
+            command = [_SPARK_CLASS, "org.apache.spark.deploy." + name, *arguments]
             words = [str(part) for part in command]
             about = {"cwd": folder, "env": environment(), "stdout": log, "stderr": log}
             started.append(subprocess.Popen(words, **about))
@@ -79,14 +72,9 @@ def command(master, package, *arguments, settings=()):
 
 def submit(master, package, *arguments, settings=()):
     """Run `fleet` by spark-submit with the zipped code -> exit code and output."""
-    done = subprocess.run(
-        command(master, package, *arguments, settings=settings),
-        env=environment(),
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=1200,  # a busy computer is slow, not wrong
-    )
+    words = command(master, package, *arguments, settings=settings)
+    about = {"env": environment(), "cwd": "/", "capture_output": True, "text": True}
+    done = subprocess.run(words, **about, timeout=1200)  # a busy computer is slow, not wrong
     return done.returncode, done.stdout + done.stderr
 
 

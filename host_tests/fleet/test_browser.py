@@ -183,9 +183,8 @@ if _BROWSER:
         """A client of the same name may be at both of them."""
         data = _data()
         for name in ("causes", "losses", "troubles", "unknown"):
-            data[name] = [
-                one | {"site": site} for one in data[name] for site in ("north", "south")
-            ]
+            sites = [{"site": "north"}, {"site": "south"}]
+            data[name] = [one | site for one in data[name] for site in sites]
         assert _look(tmp_path, _LIGHT, data=data)["sites"] == [-1] * 4
         data["groups"]["site"] = [{"site": "north"}, {"site": "south"}]
         assert _look(tmp_path, _LIGHT, data=data)["sites"] == [0] * 4

@@ -30,11 +30,10 @@ def audited(tmp_path_factory):
     captures.mkdir()
     (captures / "a.pcap").write_bytes(simulated(_PLAN)[0])
     package.write(folder / "fleet.zip")
-    status, text = submit(
-        "local[1]", folder / "fleet.zip", "audit", captures, "--out", folder / "one"
-    )
+    code, one = folder / "fleet.zip", folder / "one"
+    status, text = submit("local[1]", code, "audit", captures, "--out", one)
     assert status == 1, text
-    return captures, folder / "fleet.zip", folder / "one"
+    return captures, code, one
 
 
 def test_spark_submit_to_a_master_and_two_workers_gives_the_tables_of_local_1(audited, tmp_path):
@@ -77,9 +76,8 @@ def test_audit_when_an_executor_is_killed_in_the_middle_gives_the_same_tables(au
     out, log = tmp_path / "out", EventLog(tmp_path / "events")
     with cluster(tmp_path) as master:
         audit = ("audit", captures, "--out", out)
-        life = subprocess.Popen(
-            command(master, code, *audit, settings=log.settings), env=environment(), cwd="/"
-        )
+        words = command(master, code, *audit, settings=log.settings)
+        life = subprocess.Popen(words, env=environment(), cwd="/")
         deadline = time.monotonic() + _LIFE_S
         # One may be there much later than the other, if the computer is busy.
         while not log.events("SparkListenerStageCompleted") or len(log.tasks()) < 2:

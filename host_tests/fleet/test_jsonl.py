@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from host_tests.fleet.captures import audit, connected, rows
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from tools.fleet.capture import jsonl
 from tools.fleet.capture.files import Source
 from tools.fleet.capture.frames import Tally
@@ -60,9 +60,8 @@ def test_times_in_every_spelling_are_the_same_moment(tmp_path):
     lines = ['{"tst":%s,"topic":"t","qos":0}\n' % text for text in times]
     events, tally = _events(tmp_path, "".join(lines))
     assert not tally.errors
-    assert {ts.isoformat() for ts in events["ts"].to_pylist()} == {
-        "2026-11-21T12:46:05.446931+00:00"
-    }
+    found = {ts.isoformat() for ts in events["ts"].to_pylist()}
+    assert found == {"2026-11-21T12:46:05.446931+00:00"}
 
 
 def test_envelope_in_hex_becomes_a_reading(tmp_path):
@@ -167,9 +166,8 @@ def test_json_readings_of_a_node_are_told_by_stream_and_with_their_time(tmp_path
         payload = json.dumps(fields | {"uptime_s": at, "time": 1_700_000_000 + at})
         lines.append(_message(at, payload.encode()) + "\n")
     found = _audit(tmp_path, "".join(lines))["readings"]
-    assert sorted(rows(found, "stream", "sequence", "times_delivered")) == sorted(
-        (*one, 1) for one in sent
-    )
+    counted = rows(found, "stream", "sequence", "times_delivered")
+    assert sorted(counted) == sorted((*one, 1) for one in sent)
     seconds = [one.timestamp() for one in found["measured"].to_pylist()]
     assert sorted(seconds) == [1_700_000_000 + at for at in range(10)]
 

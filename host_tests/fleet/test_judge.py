@@ -19,7 +19,7 @@ from host_tests.fleet.captures import (
     rows,
 )
 from host_tests.fleet.simulate import tcp
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from host_tests.standin import packets
 
 
@@ -135,9 +135,8 @@ def test_message_that_a_subscriber_had_to_get_and_did_not_is_lost():
         subscriber.exchange(S2C, b"t", b"%d" % number, number)
     subscriber.ping(10_000)
     losses = capture.audit()["losses"]
-    assert rows(losses, "kind", "client_id", "topic", "messages") == [
-        ("not_delivered", "sub", "t", 1)
-    ]
+    found = rows(losses, "kind", "client_id", "topic", "messages")
+    assert found == [("not_delivered", "sub", "t", 1)]
 
 
 def test_message_before_the_subscription_or_after_its_end_is_not_lost():
@@ -222,9 +221,8 @@ def test_silence_longer_than_keep_alive_and_its_tolerance_is_named(silence_s, la
     talk.ping(int(silence_s * 1000) + 1)
     tables = capture.audit()
     assert _broken(tables) == [("31-2.2-KA", "client")] * late
-    assert rows(tables["keepalive"], "keep_alive_s", "late", "pings", "unanswered_pings") == [
-        (10, late, 1, 0)
-    ]
+    found = rows(tables["keepalive"], "keep_alive_s", "late", "pings", "unanswered_pings")
+    assert found == [(10, late, 1, 0)]
 
 
 @pytest.mark.parametrize(
@@ -313,9 +311,8 @@ def test_connection_table_counts_packets_and_bytes_of_each_side():
     talk.ack(S2C, 0x40, 7)
     table = capture.audit()["connections"]
     hello = packets.connect(b"dev", packets.CLEAN, 60, level=4)
-    assert rows(table, "packets_c2s", "bytes_c2s", "packets_s2c", "bytes_s2c") == [
-        (3, len(hello) + sum(map(len, said)), 2, 4 + 4)
-    ]
+    found = rows(table, "packets_c2s", "bytes_c2s", "packets_s2c", "bytes_s2c")
+    assert found == [(3, len(hello) + sum(map(len, said)), 2, 4 + 4)]
 
 
 def test_flow_row_tells_every_stage_and_its_time():

@@ -26,13 +26,9 @@ def test_package_when_it_is_all_of_the_project_then_it_decodes_a_capture(tmp_pat
     assert package.write(code) > 50
     data, truth = simulated(Plan(devices=2, readings=20, seed=1))
     capture.write_bytes(data)
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", _DECODE, code, capture],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    command = [sys.executable, "-I", "-c", _DECODE, code, capture]
+    about = {"cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(command, **about, timeout=SECONDS)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == sum(truth.packets.values())
 

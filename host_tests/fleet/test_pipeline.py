@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from host_tests.fleet.captures import Capture, audit, decode, records, rows, simulated
+from host_tests.fleet.captures import Capture, audit, decode, pieces, rows, simulated
 from host_tests.fleet.simulate.run import Plan, json_lines
 from host_tests.fleet.test_truth import expected, found_in
 from tools.fleet import batch, outcome, schemas
@@ -56,14 +56,6 @@ def test_behind_the_judging_all_cores_have_half_as_many_buckets(buckets, cores, 
     assert job.count_later_buckets(buckets, cores) == wanted
 
 
-def _split(data, folder, parts):
-    cuts = [24, *sorted(random.Random(1).sample(records(data), parts - 1)), len(data)]
-    names = ["m.pcap", "a.pcap.gz", "z.cap"]
-    for name, begin, end in zip(names, cuts, cuts[1:], strict=False):
-        part = data[:24] + data[begin:end]
-        (folder / name).write_bytes(gzip.compress(part) if name.endswith("gz") else part)
-
-
 def _run(spark, folder, out, **options):
     return job.run(spark, folder, out, job.Options(**options))
 
@@ -81,7 +73,10 @@ def audited(spark, capture, tmp_path_factory):
     """-> (folder of tables, result), from a capture split into three files."""
     folder = tmp_path_factory.mktemp("captures")
     out = tmp_path_factory.mktemp("tables")
-    _split(capture[0], folder, 3)
+    one, packed, other = pieces(capture[0], random.Random(1), 3)
+    parts = {"m.pcap": one, "a.pcap.gz": gzip.compress(packed), "z.cap": other}
+    for name, part in parts.items():
+        (folder / name).write_bytes(part)
     (folder / "broken.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 no capture")
     (folder / "notes.txt").write_text("no capture")
     return out, _run(spark, folder, out, buckets=3)
@@ -99,9 +94,8 @@ def test_tables_of_a_split_capture_equal_those_made_without_spark(audited, captu
     for name in _KEYS:
         if name in plain:
             assert _sorted(_written(out, name), name) == _sorted(plain[name], name), name
-    packets = events.filter(
-        pa.compute.is_in(events["packet_type"], pa.array(schemas.PACKET_TYPES))
-    )
+    is_packet = pa.compute.is_in(events["packet_type"], pa.array(schemas.PACKET_TYPES))
+    packets = events.filter(is_packet)
     assert _sorted(_written(out, "packets"), "packets") == _sorted(packets, "packets")
 
 

@@ -14,7 +14,7 @@ from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
 
 _BREACH = {C2S: ("MQTT-3.3.4-7", "client"), S2C: ("MQTT-3.3.4-9", "broker")}
-_PUBACK, _PUBREC, _PUBREL, _PUBCOMP = 0x40, 0x50, 0x62, 0x70
+_PUBACK, _PUBREC, _PUBREL = 0x40, 0x50, 0x62
 
 
 def _connect(capture, direction, takes, present=False, name=b"c1"):

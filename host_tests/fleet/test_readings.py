@@ -1,15 +1,20 @@
-"""Numbers of readings that are missing: published elsewhere, or by nobody."""
+"""Numbers of readings that are missing: published elsewhere, or by nobody; and readings unpacked
+from columns of bytes, however Arrow has laid the column out.
+"""
 
+import struct
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, SERVER, Capture, connected, decode, rows
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
+from tools.fleet.audit import envelopes
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.readings import readings
-
-_PUBACK = 0x40
+from tools.fleet.capture import payloads
 
 
 def _reading(number, boot=1):
@@ -63,8 +68,7 @@ def test_readings_that_another_site_has_are_not_missing_here(there, missing, tmp
 
 
 @pytest.mark.parametrize(
-    ("connections", "sure"),
-    [([[1, 2, 5, 6]], "proved"), ([[1, 2], [5, 6]], "likely")],
+    ("connections", "sure"), [([[1, 2, 5, 6]], "proved"), ([[1, 2], [5, 6]], "likely")]
 )
 def test_between_two_connections_a_device_may_have_been_elsewhere(connections, sure, tmp_path):
     assert _lost(tmp_path, north=connections) == [("north", 3, 4, sure)]
@@ -130,3 +134,68 @@ def test_reading_in_a_publish_that_nobody_can_answer_was_sent(qos, packet_id):
     assert found["messages"]["state"].null_count == 1
     assert not found["losses"].num_rows
     assert rows(found["readings"], "sequence", "qos") == [(1, 1), (2, qos), (3, 1)]
+
+
+ONE = reading(0x0102, 3, 7, 60, 2, b"esp32-1", (2100, 3300))
+NO_VALUES = reading(0x0102, 4, 1, 5, 0, "gr\u00fcn".encode(), (0, 0))[:41]
+OTHER = NO_VALUES[:17] + b"\0" + NO_VALUES[18:]
+LATER = bytes([ONE[0], 2]) + ONE[2:] + (1_700_000_000).to_bytes(4, "big")
+TIMELESS = bytes([OTHER[0], 2]) + OTHER[2:] + bytes(4)
+COLUMN = pa.array([None, ONE, None, OTHER, ONE], pa.binary())
+EXPECTED = [None, ("esp32-1", 3, 2, 7), None, ("gr\u00fcn", 4, 0, 1), ("esp32-1", 3, 2, 7)]
+
+
+def _of(count):
+    # A reading of version 2 with so many values.
+    values = b"".join(struct.pack(">Bi", 1, number) for number in range(count))
+    return LATER[:17] + bytes([count]) + LATER[18:41] + values + LATER[-4:]
+
+
+def _decoded(column):
+    found = rows(envelopes.decode(column), "device", "boot", "stream", "sequence")
+    return [None if row[0] is None else row for row in found]
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (COLUMN, EXPECTED),
+        (COLUMN.slice(2, 2), EXPECTED[2:4]),
+        (pa.chunked_array([COLUMN, COLUMN.slice(3)]), EXPECTED + EXPECTED[3:]),
+        (pa.chunked_array([], pa.binary()), []),
+        (pa.array([None, None], pa.binary()), [None, None]),
+    ],
+    ids=["whole", "sliced", "in chunks", "empty", "none"],
+)
+def test_decode_gives_each_row_its_own_reading(column, expected):
+    assert _decoded(column) == expected
+
+
+def test_unpack_of_some_gives_values_with_their_entry():
+    fields = envelopes.unpack(COLUMN, np.array([4, 3]))
+    assert fields["count"].tolist() == [2, 0]
+    assert fields[0]["values"]["value"][:2].tolist() == [2100, 3300]
+
+
+def test_measured_is_the_time_behind_the_values_of_version_2():
+    fields = envelopes.unpack(pa.array([ONE, LATER, TIMELESS, None, LATER], pa.binary()))
+    microseconds = 1_700_000_000_000_000
+    assert envelopes.measured(fields).to_pylist() == [None, microseconds, None, None, microseconds]
+    assert fields["sequence"].tolist() == [7, 7, 1, 0, 7]
+
+
+def test_values_of_the_longest_reading_are_all_there():
+    fields = envelopes.unpack(pa.array([_of(9)], pa.binary()))
+    assert fields[0]["values"]["value"].tolist() == list(range(9))
+    assert envelopes.measured(fields).to_pylist() == [1_700_000_000_000_000]
+
+
+_OTHERS = [ONE[:-1], LATER[:-4], LATER[:-1], ONE + bytes(4), _of(10)]
+_OTHERS += [ONE[:1] + b"\3" + ONE[2:] + bytes(8), ONE[:1] + b"\0" + ONE[2:-4]]  # versions
+
+
+@pytest.mark.parametrize("payload", [ONE, LATER, TIMELESS, _of(9), *_OTHERS])
+def test_is_reading_knows_both_versions_by_their_length(payload):
+    data = np.frombuffer(payload, np.uint8)
+    start, size = np.array([0]), np.array([len(payload)])
+    assert payloads.is_reading(data, start, size).tolist() == [payload not in _OTHERS]

@@ -3,7 +3,7 @@
 import pytest
 
 from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, rows
-from host_tests.fleet.simulate.envelope import reading
+from host_tests.fleet.simulate.fleet import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.routes import routes
 

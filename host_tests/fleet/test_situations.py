@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from host_tests.fleet.captures import audit, decode_all
+from host_tests.fleet.captures import audit, decode_all, rows
 from host_tests.fleet.situations import SITUATIONS, Truth, derive
-from host_tests.fleet.situations.record import record
+from host_tests.fleet.situations.__main__ import record
 from host_tests.fleet.test_pipeline import _run
-from host_tests.fleet.verdicts import NAMES, told, truth_of
 
 _FOLDER = Path(__file__).parent / "situations"
 _PORTS = (1883, 1884)
+_NAMES = [*SITUATIONS, *derive.DERIVED]
 _TABLES = ("packets", "losses", "causes", "violations", "findings", "sequences")
 
 
@@ -40,9 +40,9 @@ def _at(tables, site):
     return {name: one.filter(pc.equal(one["site"], site)) for name, one in tables.items()}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", _NAMES)
 def test_situation_is_judged_as_it_was(tables, name):
-    assert told(_at(tables, name)) == truth_of(name)
+    assert _truth(_at(tables, name)) == _truth_of(name)
 
 
 def test_every_verdict_says_how_sure_it_is_and_why(tables):
@@ -92,7 +92,7 @@ def _judged(path, name):
 
 def _told(events):
     found = audit(events)
-    return told(found | {"packets": events, "sequences": found["routes"]})
+    return _truth(found | {"packets": events, "sequences": found["routes"]})
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -102,7 +102,7 @@ def test_situation_with_frames_out_of_order_is_judged_the_same(name, tmp_path):
     for most_us in (1_000, 20_000):
         shuffled = sorted(frames, key=lambda one: one[0] + rng.randrange(most_us))
         derive.write_frames(tmp_path / "one.pcap", header, shuffled)
-        assert _judged(tmp_path / "one.pcap", name) == truth_of(name)
+        assert _judged(tmp_path / "one.pcap", name) == _truth_of(name)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -115,7 +115,7 @@ def test_situation_whose_frames_have_wrong_times_accuses_nobody_else(name, tmp_p
     given = [(one[0], *other[1:]) for one, other in zip(frames, order, strict=True)]
     for some in (own, given):
         derive.write_frames(tmp_path / "one.pcap", header, some)
-        _assert_accuses_nobody_else(_judged(tmp_path / "one.pcap", name), truth_of(name))
+        _assert_accuses_nobody_else(_judged(tmp_path / "one.pcap", name), _truth_of(name))
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -123,7 +123,7 @@ def test_piece_of_a_situation_accuses_nobody_whom_the_whole_does_not(name, tmp_p
     """Cut anywhere, with frames missing: less is known, and nothing is made up."""
     header, frames = derive.read(_FOLDER / name / "traffic.pcap")
     rng = random.Random(name)
-    whole = truth_of(name)
+    whole = _truth_of(name)
     for number in range(8):
         begin, end = sorted(rng.sample(range(len(frames) + 1), 2))
         piece = frames[begin if number % 2 else 0 : end if number % 3 else len(frames)]
@@ -147,10 +147,55 @@ def _requirements(truth):
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", _NAMES)
 def test_situation_recorded_anew_is_judged_the_same(name, tmp_path):
     """Without Spark: the script still brings about what the captures show."""
     record(tmp_path, [derive.source_of(name), name] if name in derive.DERIVED else [name])
     events, tally = decode_all(sorted((tmp_path / name).glob("*.pcap")), ports=_PORTS, site=name)
     assert not tally.errors
-    assert _told(events) == truth_of(name)
+    assert _told(events) == _truth_of(name)
+
+
+def _truth_of(name):
+    """What was to be found in this situation."""
+    return SITUATIONS[name].truth if name in SITUATIONS else derive.DERIVED[name][1]
+
+
+def _truth(tables):
+    """`Truth` as the tables of one site tell it; `tables` has the names of `schemas`."""
+    violations = rows(tables["violations"], "requirement", "client_id", "sure")
+    findings = rows(tables["findings"], "finding", "about", "sure")
+    sums = {
+        name: sum(tables["sequences"][name].to_pylist())
+        for name in ("duplicates", "repeated", "overtaking")
+    }
+    truth = Truth(
+        violations=sorted(row[:2] for row in violations if row[2] != "not_knowable"),
+        findings=sorted(
+            name for name, about, sure in findings if about != "capture" and sure != "not_knowable"
+        ),
+        told=sorted({name for name, about, _ in findings if about == "capture"}),
+        **sums,
+    )
+    _add_losses(truth, tables)
+    return truth
+
+
+def _add_losses(truth, tables):
+    # By the place of the lost message among the PUBLISHes of its topic.
+    sent = {}
+    packets = rows(tables["packets"], "direction", "packet_type", "topic", "ts")
+    for direction, kind, topic, ts in sorted(packets, key=lambda row: row[3]):
+        if (direction, kind) == ("c2s", "PUBLISH"):
+            sent.setdefault(topic, []).append(ts)
+    columns = ("client_id", "topic", "ts", "qos", "sure", "kind")
+    numbers = ("device", "first_sequence", "last_sequence")
+    for client, topic, ts, qos, sure, kind, *more in rows(tables["losses"], *columns, *numbers):
+        assert (kind == "unexplained") == (sure == "not_knowable") or kind == "never_seen"
+        if kind == "never_seen":
+            if sure != "not_knowable":
+                truth.missing.setdefault((more[0], topic), []).append(tuple(more[1:]))
+            continue
+        name = kind if kind == "unexplained" else "lost" if qos else "lost_at_0"
+        found = getattr(truth, name).setdefault((client, topic), [])
+        found.append(sent[topic].index(ts))

@@ -14,7 +14,7 @@ from host_tests.fleet.captures import (
     connected,
     decode,
     decode_all,
-    records,
+    pieces,
     rows,
     simulated,
     types,
@@ -234,15 +234,7 @@ def test_rows_are_the_same_however_the_file_is_read_or_split(seed, tmp_path):
     rng = random.Random(seed)
     for chunk in (700, 5_000, rng.randrange(200, 100_000)):
         assert _comparable(decode(path, chunk_bytes=chunk)[0], names) == whole
-    parts = _split(data, rng, 5, tmp_path)
+    parts = [tmp_path / ("part-%d.pcap" % number) for number in range(5)]
+    for path, part in zip(parts, pieces(data, rng, 5), strict=True):
+        path.write_bytes(part)
     assert _comparable(decode_all(parts)[0], names) == whole
-
-
-def _split(data, rng, count, tmp_path):
-    cuts = [24, *sorted(rng.sample(records(data)[1:], count - 1)), len(data)]
-    paths = []
-    for number, (begin, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
-        path = tmp_path / ("part-%d.pcap" % number)
-        path.write_bytes(data[:24] + data[begin:end])
-        paths.append(path)
-    return paths

@@ -1,13 +1,17 @@
-"""What subscribers get: those that were there before the capture, and filters with wildcards."""
+"""What subscribers get: those that were there before the capture, members of groups (what none of
+them got is told, and held against nobody), and filters with wildcards.
+"""
 
 import random
 
 import pyarrow as pa
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, connected, lost_of
+from host_tests.fleet.captures import C2S, S2C, Talk, connected, lost_of
 from tools.fleet.audit.spans import matched, that_match
 from tools.fleet.mqtt import matches
+
+_FILTER = b"$share/backend/t/#"
 
 
 def _pass_on(publisher, subscribers, count, values=1000, skips=()):
@@ -58,28 +62,21 @@ def test_members_of_a_shared_subscription_from_before_miss_nothing(every):
     assert _lost(capture) == []
 
 
-def test_subscriber_from_before_may_take_no_larger_packets():
+@pytest.mark.parametrize(
+    ("ways", "payload", "retain"),
+    [
+        pytest.param([("pub", C2S)], b"x" * 500, 0, id="it may take no larger packets"),
+        pytest.param([("sub", C2S)], b"from afar", 0, id="its own do not come back to a bridge"),
+        # Retain As Published, which its SUBSCRIBE would tell.
+        pytest.param([("pub", C2S), ("sub", S2C)], b"kept", 1, id="kept ones may come marked"),
+    ],
+)
+def test_subscriber_from_before_misses_nothing_among_others(ways, payload, retain):
     capture, publisher, subscribers = _before()
+    talks = {"pub": publisher, "sub": subscribers[0]}
     _pass_on(publisher, subscribers, 15)
-    publisher.exchange(C2S, b"t/1", b"x" * 500, 100, after_ms=2000)
-    _pass_on(publisher, subscribers, 15)
-    assert _lost(capture) == []
-
-
-def test_own_messages_of_a_bridge_from_before_do_not_come_back():
-    capture, publisher, (bridge,) = _before()
-    _pass_on(publisher, [bridge], 15)
-    bridge.exchange(C2S, b"t/1", b"from afar", 900, after_ms=2000)
-    _pass_on(publisher, [bridge], 15)
-    assert _lost(capture) == []
-
-
-def test_kept_messages_may_come_marked_to_a_subscriber_from_before():
-    """Retain As Published, which its SUBSCRIBE would tell."""
-    capture, publisher, subscribers = _before()
-    _pass_on(publisher, subscribers, 15)
-    for talk, side in ((publisher, C2S), (subscribers[0], S2C)):
-        talk.exchange(side, b"t/1", b"kept", 99, retain=1, after_ms=2000)
+    for name, side in ways:
+        talks[name].exchange(side, b"t/1", payload, 99, retain=retain, after_ms=2000)
     _pass_on(publisher, subscribers, 15)
     assert _lost(capture) == []
 
@@ -93,6 +90,83 @@ def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is():
     subscribers[0].exchange(S2C, b"other", b"elsewhere", 17)
     _pass_on(publisher, subscribers, 15)
     assert _lost(capture) == []
+
+
+def _group(count, clean=True):
+    """-> (`Capture`, a publisher, the members of a group)"""
+    capture, publisher = connected(b"pub")
+    members = [capture.connection(b"member%d" % n, clean=clean) for n in range(count)]
+    for member in members:
+        member.subscribe(_FILTER, 1)
+    return capture, publisher, members
+
+
+def _share_out(publisher, members, payloads, lost=()):
+    """Each to the next member, but those with these numbers, from 0."""
+    for number, payload in enumerate(payloads):
+        publisher.exchange(C2S, b"t/1", payload, number + 1, after_ms=2000)
+        if number not in lost:
+            members[number % len(members)].exchange(S2C, b"t/1", payload, number + 1)
+
+
+def _wait(members):
+    for member in members:
+        member.quiet(6000)
+
+
+def _lost_of_groups(capture):
+    tables = capture.audit()
+    assert not tables["violations"].num_rows
+    assert not sum(tables["routes"]["lost"].to_pylist())
+    return lost_of(tables, "client_id", "published_by", "kind", "sure")
+
+
+@pytest.mark.parametrize("lost", [(4,), ()])
+@pytest.mark.parametrize(
+    "payloads",
+    [[b"%d of 9" % n for n in range(9)], [b"30", b"31"] * 5, [b"30", b"31", b"30", b"30"] * 5],
+)
+def test_message_that_no_member_got_is_told_and_nothing_else(payloads, lost):
+    capture, publisher, members = _group(3)
+    _share_out(publisher, members, payloads, lost)
+    _wait(members)
+    told = [(_FILTER.decode(), "pub", "not_delivered", "likely", number + 1) for number in lost]
+    assert _lost_of_groups(capture) == told
+
+
+@pytest.mark.parametrize("end", [Talk.bye, Talk.reset])
+def test_member_that_is_gone_may_have_a_message_waiting(end):
+    capture, publisher, members = _group(2, clean=False)
+    _share_out(publisher, members, [b"%d of 4" % n for n in range(4)])
+    end(members[1])
+    _share_out(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
+    _wait(members[:1])
+    assert _lost_of_groups(capture) == []
+
+
+def test_member_that_acknowledges_nothing_may_have_messages_waiting():
+    capture, publisher, members = _group(2)
+    publisher.exchange(C2S, b"t/1", b"first", 99)
+    members[1].publish(S2C, b"t/1", b"first", 1, 99)
+    _share_out(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
+    _wait(members)
+    assert _lost_of_groups(capture) == []
+
+
+def test_clients_in_several_groups_are_members_of_each():
+    capture, publisher, members = _group(2)
+    for packet_id, name in ((2, b"$share/other/t/#"), (3, b"$share/third/t/#")):
+        members[packet_id % 2].subscribe(name, 1, packet_id)
+    for number in range(1, 10):
+        payload = b"%d of 9" % number
+        publisher.exchange(C2S, b"t/1", payload, number, after_ms=2000)
+        if number != 5:
+            members[number % 2].exchange(S2C, b"t/1", payload, 10 * number)
+        for place in range(2):
+            members[place].exchange(S2C, b"t/1", payload, 10 * number + 1 + place)
+    _wait(members)
+    # Of equal copies nobody knows which group they are for.
+    assert _lost_of_groups(capture) == []
 
 
 def _worlds():
@@ -109,12 +183,12 @@ def _worlds():
 def test_subscriptions_are_kept_whose_filters_match():
     for patterns, topics in _worlds():
         patterns = [*patterns, "$share/g/" + patterns[0], topics[0], "a$share/b"]
-        kept = that_match(pa.table({"filter": patterns}), sorted(set(topics)))[
-            "filter"
-        ].to_pylist()
+        kept = that_match(pa.table({"filter": patterns}), sorted(set(topics)))
         plain = [one.removeprefix("$share/g/") for one in patterns]
         found = [any(matches(one, topic) for topic in topics) for one in plain]
-        assert kept == [one for one, is_kept in zip(patterns, found, strict=True) if is_kept]
+        assert kept["filter"].to_pylist() == [
+            one for one, is_kept in zip(patterns, found, strict=True) if is_kept
+        ]
 
 
 def test_filters_are_told_all_topics_that_they_match():

@@ -100,10 +100,8 @@ def test_files_tell_their_version_and_what_columns_mean(tmp_path):
         (path,) = (tmp_path / name).rglob("*.parquet")
         told = pq.read_metadata(path).metadata
         assert told[b"fleet.version"] == b"%d" % schemas.VERSION
-        meanings = json.loads(told[b"fleet.columns"])
-        assert (
-            meanings["topic"] == schemas.TABLES[name].field("topic").metadata[b"comment"].decode()
-        )
+        meaning = schemas.TABLES[name].field("topic").metadata[b"comment"].decode()
+        assert json.loads(told[b"fleet.columns"])["topic"] == meaning
 
 
 @pytest.mark.parametrize(
@@ -123,12 +121,8 @@ def test_unusual_sites_and_days_read_back_by_spark_are_the_same(spark, tmp_path)
     sites = ["north/gate", "50% = a:b?", "été\n", "[x]{y}^'\"*\\#"]
     told = _told(tmp_path, _packets(*((site, _DAY, "t", 1) for site in sites)))
     tables.publish(tmp_path, [told])
-    found = (
-        SparkSession(spark)
-        .read.parquet(str(tmp_path / "packets"))
-        .select("site", "day", "topic")
-        .collect()
-    )
+    read = SparkSession(spark).read.parquet(str(tmp_path / "packets"))
+    found = read.select("site", "day", "topic").collect()
     wanted = sorted((site, _DAY.date(), "t") for site in sites)
     assert sorted(tuple(row) for row in found) == wanted
     assert sorted(tables.read(tmp_path, "packets", ["site"])["site"].to_pylist()) == sorted(sites)

@@ -8,8 +8,6 @@ from host_tests.fleet.captures import C2S, S2C, connected, lost_of, routed, rows
 from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
-_PUBACK = 0x40
-
 
 def _losses(capture, broken=()):
     tables = capture.audit()

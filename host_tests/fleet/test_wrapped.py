@@ -213,8 +213,7 @@ def test_bytes_of_a_connection_that_never_shows_a_packet_are_counted():
 
 
 @pytest.mark.parametrize(
-    ("level", "codes", "wanted"),
-    [(5, b"\x00\x11\x87", '{"codes":[0,17,135]}'), (4, b"", None)],
+    ("level", "codes", "wanted"), [(5, b"\x00\x11\x87", '{"codes":[0,17,135]}'), (4, b"", None)]
 )
 def test_unsuback_of_level_5_shows_its_codes(level, codes, wanted):
     capture, talk = connected(level=level)

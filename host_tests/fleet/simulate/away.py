@@ -93,9 +93,7 @@ def message_expired(world, device, ts):
 
 def refused(world, device, ts):
     """The broker refuses a message, with a reason code of level 5."""
-    _, payload = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+    _, _, packet_id = world.begin(ts, device)
     kind = packets.PUBACK if device.qos == 1 else packets.PUBREC
     world.emit(ts + STEP_US, device, 1, packets.answer(kind, packet_id, reason=0x87))
     finding = ("refused_publish", device.name.decode())
@@ -106,9 +104,7 @@ def refused(world, device, ts):
 
 def forwarded_again(world, device, ts):
     """Legal at QoS 1: the PUBACK is lost, and the repeated message is forwarded again."""
-    identity, payload = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, 1, packet_id)
+    identity, payload, packet_id = world.begin(ts, device)
     world.forward(ts + FORWARD_US, device, payload)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
     world.send(back, device, payload, 1, packet_id)

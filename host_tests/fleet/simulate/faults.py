@@ -74,9 +74,7 @@ def overtaken(world, device, ts):
 
 
 def _resent(world, device, ts, dup):
-    identity, payload = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+    identity, payload, packet_id = world.begin(ts, device)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
     world.send(back, device, payload, dup, packet_id)
     world.forward(back + FORWARD_US, device, payload)
@@ -111,10 +109,8 @@ def dup_at_first(world, device, ts):
 
 def publish_after_pubrel(world, device, ts):
     """The connection breaks after PUBREL; the device starts over with PUBLISH."""
-    identity, payload = world.reading(device, ts)
+    identity, payload, packet_id = world.begin(ts, device)
     world.truth.redelivered.append(identity)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, 2, packet_id)
     world.emit(ts + STEP_US, device, 1, packets.pubrec(packet_id))
     world.emit(ts + 2 * STEP_US, device, 0, packets.pubrel(packet_id))
     world.forward(ts + FORWARD_US, device, payload)
@@ -127,10 +123,8 @@ def publish_after_pubrel(world, device, ts):
 
 def id_in_flight(world, device, ts):
     """A new message takes the packet id of one that is not acknowledged yet."""
-    identity, first = world.reading(device, ts)
+    identity, first, packet_id = world.begin(ts, device)
     _, second = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, first, device.qos, packet_id)
     world.forward(ts + FORWARD_US, device, first)
     world.send(ts + 3_000, device, second, packet_id=packet_id)
     world.forward(ts + 3_000 + FORWARD_US, device, second)
@@ -141,16 +135,13 @@ def id_in_flight(world, device, ts):
 
 def resend_order(world, device, ts):
     """Two messages are sent again in the wrong order."""
-    one, first = world.reading(device, ts)
-    two, second = world.reading(device, ts)
-    ids = device.next_id(0), device.next_id(0)
-    world.publish(ts, device, 0, device.topic, first, device.qos, ids[0])
-    world.publish(ts + 1_000, device, 0, device.topic, second, device.qos, ids[1])
+    one, first, first_id = world.begin(ts, device)
+    two, second, second_id = world.begin(ts + 1_000, device)
     world.forward(ts + FORWARD_US, device, first)
     world.forward(ts + 2_000 + FORWARD_US, device, second)
     back = world.connect(world.cut(ts + 5_000, device), device, has_session=True)
-    world.send(back, device, second, 1, ids[1])
-    world.send(back + 2_000, device, first, 1, ids[0])
+    world.send(back, device, second, 1, second_id)
+    world.send(back + 2_000, device, first, 1, first_id)
     world.truth.redelivered += [one, two]
     _violation(world, "MQTT-4.6.0-1", device)
     return back + 10_000
@@ -158,15 +149,12 @@ def resend_order(world, device, ts):
 
 def pubrel_order(world, device, ts):
     """PUBRELs leave in another order than the PUBRECs came."""
-    _, first = world.reading(device, ts)
-    _, second = world.reading(device, ts)
-    ids = device.next_id(0), device.next_id(0)
-    world.publish(ts, device, 0, device.topic, first, 2, ids[0])
-    world.publish(ts + 100, device, 0, device.topic, second, 2, ids[1])
-    world.emit(ts + 300, device, 1, packets.pubrec(ids[0]))
-    world.emit(ts + 400, device, 1, packets.pubrec(ids[1]))
-    world.release(ts + 500, device, 0, ids[1])
-    world.release(ts + 600, device, 0, ids[0])
+    _, first, first_id = world.begin(ts, device)
+    _, second, second_id = world.begin(ts + 100, device)
+    world.emit(ts + 300, device, 1, packets.pubrec(first_id))
+    world.emit(ts + 400, device, 1, packets.pubrec(second_id))
+    world.release(ts + 500, device, 0, second_id)
+    world.release(ts + 600, device, 0, first_id)
     world.forward(ts + FORWARD_US, device, first)
     world.forward(ts + 2 * FORWARD_US, device, second)
     _violation(world, "MQTT-4.6.0-4", device)
@@ -237,9 +225,7 @@ def reset(world, device, ts):
 
 def no_answer(world, device, ts):
     """The broker never acknowledges a message; the device gives up its session."""
-    identity, payload = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+    identity, payload, _ = world.begin(ts, device)
     world.forward(ts + FORWARD_US, device, payload)
     world.truth.incomplete.append(identity)
     back = world.connect(world.cut(ts + 9 * _SECOND, device), device, clean=True)
@@ -256,8 +242,7 @@ def stray_answer(world, device, ts):
 
 def id_zero(world, device, ts):
     """A message with packet id 0."""
-    _, payload = world.reading(device, ts)
-    world.publish(ts, device, 0, device.topic, payload, 1, 0)
+    _, payload, _ = world.begin(ts, device, packet_id=0)
     world.emit(ts + STEP_US, device, 1, packets.puback(0))
     world.forward(ts + FORWARD_US, device, payload, 1)
     _violation(world, "31-2.4-ID", device)
@@ -281,9 +266,7 @@ def wildcard_topic(world, device, ts):
 
 def pubrel_flags(world, device, ts):
     """A PUBREL without the QoS bits that it must carry."""
-    _, payload = world.reading(device, ts)
-    packet_id = device.next_id(0)
-    world.publish(ts, device, 0, device.topic, payload, 2, packet_id)
+    _, payload, packet_id = world.begin(ts, device)
     release = bytes((packets.PUBREL << 4,)) + packets.pubrel(packet_id)[1:]
     world.answer(ts, device, 0, 2, packet_id, release)
     world.forward(ts + FORWARD_US, device, payload)

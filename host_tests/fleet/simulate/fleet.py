@@ -7,17 +7,24 @@ happened is kept in `Truth`.
 """
 
 import random
+import struct
 from dataclasses import dataclass, field
 
 from host_tests.standin import packets
 
 from . import tcp
-from .envelope import reading
 
 STEP_US = 200  # from a packet to its answer
 FORWARD_US = 1_000  # from a PUBLISH at the broker to the forwarded one
 START_US = 1_767_225_600_000_000  # 2026-01-01 00:00:00 UTC
 _PAUSE_US = 2_000_000  # before a client that lost its connection is back
+_READING = struct.Struct(">BBHIIIBB23sBiBi").pack
+
+
+def reading(firmware, boot, sequence, uptime_s, stream, device, values):
+    """A payload of docs/reference/readings.md with two values, temperature and voltage."""
+    head = 0x75, 1, firmware, boot, sequence, uptime_s, stream, 2, device
+    return _READING(*head, 1, values[0], 4, values[1])
 
 
 @dataclass
@@ -174,10 +181,8 @@ class World:
 
     def subscribe(self, ts, client):
         """A subscriber asks for its device's readings, a collector for all."""
-        is_collector = client.name[:1] == b"c"
-        name = (
-            b"fleet/all/+/reading/#" if is_collector else b"fleet/own/dev-%06d/#" % client.number
-        )
+        own = b"fleet/own/dev-%06d/#" % client.number
+        name = b"fleet/all/+/reading/#" if client.name[:1] == b"c" else own
         packet_id = client.next_id(0)
         none = client.no_properties
         self.emit(ts, client, 0, packets.subscribe(packet_id, (name, 2), properties=none))
@@ -227,6 +232,13 @@ class World:
             section = packets.properties(message_expiry=expiry_s)
         packet = packets.publish(topic, payload, qos, packet_id, dup, 0, section)
         self.emit(ts, client, direction, packet)
+
+    def begin(self, ts, device, packet_id=None):
+        """The PUBLISH of the device's next reading -> (its identity, payload, packet id)."""
+        identity, payload = self.reading(device, ts)
+        packet_id = device.next_id(0) if packet_id is None else packet_id
+        self.publish(ts, device, 0, device.topic, payload, device.qos, packet_id)
+        return identity, payload, packet_id
 
     def lose(self, ts, device, identity):
         """Note a message that was published at `ts` and will not be forwarded."""

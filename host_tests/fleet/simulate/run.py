@@ -39,12 +39,13 @@ class Plan:
 
 def pcap(plan, stream):
     """Write a capture to the binary `stream` -> `Truth`."""
-    return _run(plan, _PcapWriter(plan, stream))
+    stream.write(tcp.PCAP_HEADER)
+    return _run(plan, stream, _PcapWriter)
 
 
 def json_lines(plan, stream):
     """Write to the text `stream` what the subscribers print -> `Truth`."""
-    return _run(plan, _JsonWriter(stream))
+    return _run(plan, stream, _JsonWriter)
 
 
 def write(plan, path):
@@ -61,9 +62,9 @@ def write(plan, path):
     return truth
 
 
-def _run(plan, writer):
+def _run(plan, stream, kind):
     world = World(plan)
-    writer.begin(world)
+    writer = kind(plan, stream, world)
     for number, client in enumerate(world.subscribers):
         world.start(START_US + number * 1_000, client)
     interval_us = plan.interval_s * 1_000_000
@@ -110,12 +111,9 @@ def _keep_alive_all(world, until):
 
 
 class _PcapWriter:
-    def __init__(self, plan, stream):
+    def __init__(self, plan, stream, world):
         self._plan, self._stream = plan, stream
-
-    def begin(self, world):
         self._random, self._truth = world.random, world.truth
-        self._stream.write(tcp.PCAP_HEADER)
 
     def write(self, emitted):
         rough = self._plan.wire_rate
@@ -129,17 +127,15 @@ class _PcapWriter:
                 if rough and self._random.random() < rough:
                     frames += self._rough(connection, ts, direction, payload)
                     continue
-                if gaps and self._is_gap(direction, kind, gaps):
+                # What the capture missed: PUBLISHes of devices, which the broker did get.
+                may_miss = gaps and kind == "PUBLISH" and not direction
+                if may_miss and self._random.random() < gaps:
                     connection.frame(ts, direction, payload)
                     counts[kind] -= 1
                     self._truth.gaps += 1
                     continue
             frames.append(connection.frame(ts, direction, payload, flags))
         self._stream.write(b"".join(frames))
-
-    def _is_gap(self, direction, kind, rate):
-        # What the capture missed: PUBLISHes of devices, which the broker did get.
-        return kind == "PUBLISH" and not direction and self._random.random() < rate
 
     def _rough(self, connection, ts, direction, payload):
         kind = self._random.choice(self._plan.wire_kinds)
@@ -161,18 +157,14 @@ class _PcapWriter:
 
 class _JsonWriter:
     # As `mosquitto_sub -F` prints with the format of docs/reference/fleet-tables.md.
-    def __init__(self, stream):
-        self._stream = stream
-
-    def begin(self, world):
-        self._truth = world.truth
+    def __init__(self, plan, stream, world):
+        self._stream, self._counts = stream, world.truth.packets
 
     def write(self, emitted):
         for ts, _, _, direction, payload, _ in emitted:
             if direction != 1 or not payload or payload[0] >> 4 != 3:
                 continue
-            counts = self._truth.packets
-            counts["PUBLISH"] = counts.get("PUBLISH", 0) + 1
+            self._counts["PUBLISH"] = self._counts.get("PUBLISH", 0) + 1
             qos, packet_id, topic, message = packets.publish_fields(payload)
             moment = datetime.datetime.fromtimestamp(ts / 1e6, datetime.UTC)
             row = {"tst": moment.isoformat(), "topic": topic.decode(), "qos": qos}

@@ -34,17 +34,9 @@ class Connection:
         length = _LENGTH(size + 20 if self._is_v6 else size + 40)
         total = size + (74 if self._is_v6 else 54)
         acked = self.seq[1 - direction] if flags & ACK else 0
-        return b"".join(
-            (
-                _RECORD(ts // 1_000_000, ts % 1_000_000, total, total),
-                first,
-                length,
-                second,
-                _TCP(seq & 0xFFFFFFFF, acked, 0x5000 | flags),
-                _TCP_REST,
-                payload,
-            )
-        )
+        record = _RECORD(*divmod(ts, 1_000_000), total, total)
+        segment = _TCP(seq & 0xFFFFFFFF, acked, 0x5000 | flags) + _TCP_REST
+        return record + first + length + second + segment + payload
 
 
 def _head(source, target, source_port, target_port):

@@ -5,7 +5,7 @@ import contextlib
 from host_tests.brokers import Mosquitto
 from tools.demo.tap import BROKER
 
-from .losses import _drop
+from .losses import drop
 from .recorder import Client
 from .stage import NUMBERED, TOPIC, VALUES, Truth, freeze, situation, swallow
 
@@ -74,7 +74,7 @@ def bridge_that_loses_two(stage):
 @situation(Truth(lost={("bridge@192.0.2.1:1883", TOPIC): [6]}))
 def lost_on_the_way_to_a_bridge(stage):
     """The broker on the near side loses it, so that the far side never hears of it."""
-    stage.recorder.fault = _drop([3], b"bridge")
+    stage.recorder.fault = drop([3], b"bridge")
     _bridged(stage, NUMBERED[:10])
 
 
@@ -83,7 +83,7 @@ def shared_subscription_that_loses_one(stage):
     """Both members are captured to their goodbye: the fifth came to neither of them."""
     subs = [stage.client("sub%d" % n).subscribe("$share/g/site/#") for n in range(2)]
     pub = stage.client("pub")
-    stage.recorder.fault = _drop([4])
+    stage.recorder.fault = drop([4])
     pub.publish(TOPIC, *NUMBERED[:10], quiet_s=10)
     assert sum(len(sub.messages) for sub in subs) == 9
 
@@ -140,15 +140,7 @@ def publish_never_acknowledged(stage):
     sub = stage.client("sub").subscribe("site/#")
     pub = stage.client("pub", keep_alive_s=60)
     pub.publish(TOPIC, b"number 1", b"number 2")
-    seen = [0]
-
-    def fault(link, sender, packet):
-        if packet[0] >> 4 == 4 and sender == BROKER and link.name == b"pub":
-            seen[0] += 1
-            return seen[0] != 1
-        return True
-
-    stage.recorder.fault = fault
+    stage.recorder.fault = drop([0], b"pub", kind=4)
     pub.publish_nowait(TOPIC, b"number 3")
     sub.wait(3)
     pub.publish(TOPIC, *NUMBERED[4:9], quiet_s=10)

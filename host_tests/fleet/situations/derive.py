@@ -153,20 +153,17 @@ _SET_BACK = {
     **{"clock_set_back_by_5_s": 5, "clock_set_back_by_30_s": 30},
     "clock_set_back_by_an_hour": 3600,
 }
+_TOLD = {  # what is told of the capture
+    **dict.fromkeys(
+        (mirrored, overlapping_files, same_file_twice, swapped_frames, wrong_times), ""
+    ),
+    **{proxy_protocol_1: "", proxy_protocol_2: "", both_sides_of_nat: "captured_twice"},
+    **{only_from_clients: "one_direction", only_from_the_broker: "began_before one_direction"},
+    **{begun_before: "began_before", cut_frames: "began_before bytes_missing"},
+}
 # Function, truth and what it is made of, by name.
 DERIVED: dict[str, tuple] = {
-    "mirrored": (mirrored, Truth()),
-    "overlapping_files": (overlapping_files, Truth()),
-    "same_file_twice": (same_file_twice, Truth()),
-    "both_sides_of_nat": (both_sides_of_nat, Truth(told=["captured_twice"])),
-    "only_from_clients": (only_from_clients, Truth(told=["one_direction"])),
-    "only_from_the_broker": (only_from_the_broker, Truth(told=["began_before", "one_direction"])),
-    "swapped_frames": (swapped_frames, Truth()),
-    "wrong_times": (wrong_times, Truth()),
-    "begun_before": (begun_before, Truth(told=["began_before"])),
-    "cut_frames": (cut_frames, Truth(told=["began_before", "bytes_missing"])),
-    "proxy_protocol_1": (proxy_protocol_1, Truth()),
-    "proxy_protocol_2": (proxy_protocol_2, Truth()),
+    **{make.__name__: (make, Truth(told=told.split())) for make, told in _TOLD.items()},
     **{
         name + more: (partial(_set_back, seconds=seconds), Truth(told=["clock_set"]), source)
         for name, seconds in _SET_BACK.items()

@@ -3,7 +3,7 @@
 import json
 
 from .faults import twice
-from .losses import _drop
+from .losses import drop
 from .stage import NUMBERED, TOPIC, Truth, situation
 
 
@@ -49,7 +49,7 @@ def plain_values_lost_at_qos_0(stage):
     """Both sides are captured: what the broker got and did not pass on is seen."""
     sub = stage.client("sub").subscribe("site/#", 0)
     pub = stage.client("pub")
-    stage.recorder.fault = _drop([3, 6])
+    stage.recorder.fault = drop([3, 6])
     pub.publish(TOPIC, *NUMBERED[:10], qos=0, quiet_s=4)
     sub.wait(8)
 

@@ -1,20 +1,22 @@
 """Loss, among payloads that come again and again, and seen by clients from before."""
 
-from host_tests.fleet.simulate.envelope import reading
+import itertools
+
+from host_tests.fleet.simulate.fleet import reading
 from tools.demo.tap import BROKER
 
 from .stage import NUMBERED, TOPIC, VALUES, Truth, situation, swallow
 
 
-def _drop(which, name=None):
-    """A fault that loses the deliveries with these numbers, from 0, of all or to one client."""
-    seen = [0]
+def drop(which, name=None, kind=3):
+    """A fault that loses the deliveries (or packets of another kind) with these numbers, from 0,
+    of all or to one client."""
+    seen = itertools.count()
 
     def fault(link, sender, packet):
-        if packet[0] >> 4 != 3 or sender != BROKER or name not in (None, link.name):
+        if packet[0] >> 4 != kind or sender != BROKER or name not in (None, link.name):
             return True
-        seen[0] += 1
-        return seen[0] - 1 not in which or swallow(link, packet)
+        return next(seen) not in which or swallow(link, packet)
 
     return fault
 
@@ -22,7 +24,7 @@ def _drop(which, name=None):
 @situation(Truth(lost={("sub", TOPIC): [6]}))
 def one_of_plain_values_lost(stage):
     pub, sub = stage.both()
-    stage.recorder.fault = _drop([6])
+    stage.recorder.fault = drop([6])
     pub.publish(TOPIC, *VALUES, quiet_s=30)
     sub.wait(9)
 
@@ -31,7 +33,7 @@ def one_of_plain_values_lost(stage):
 def one_of_equal_values_lost(stage):
     """All payloads are equal: only time tells which one is missing."""
     pub, sub = stage.both()
-    stage.recorder.fault = _drop([4])
+    stage.recorder.fault = drop([4])
     pub.publish(TOPIC, *[b"30"] * 9, quiet_s=30)
     sub.wait(8)
 
@@ -42,7 +44,7 @@ def one_of_plain_values_lost_from_the_queue(stage):
     pub, sub = stage.both(clean=False)
     sub.disconnect()
     pub.publish(TOPIC, b"1", b"2", b"1", b"2", b"3", b"1", b"2", b"3", b"2", b"1", quiet_s=1)
-    stage.recorder.fault = _drop([5])
+    stage.recorder.fault = drop([5])
     again = stage.client("sub", clean=False)
     again.wait(9)
 
@@ -53,12 +55,11 @@ def queue_of_plain_values_that_is_not_emptied(stage):
     pub, sub = stage.both(clean=False)
     sub.disconnect()
     pub.publish(TOPIC, *VALUES, quiet_s=1)
-    seen = [0]
+    seen = itertools.count(1)
 
     def fault(link, sender, packet):
         if packet[0] >> 4 == 3 and sender == BROKER and link.name == b"sub":
-            seen[0] += 1
-            link.is_unplugged = seen[0] == 5
+            link.is_unplugged = next(seen) == 5
         return True
 
     stage.recorder.fault = fault
@@ -88,7 +89,7 @@ def lost_by_a_new_subscriber(stage):
     for pub in pubs:
         pub.publish("site/" + pub.name, b"30", b"31")
     sub = stage.client("sub").subscribe("site/#")
-    stage.recorder.fault = _drop([8, 11])
+    stage.recorder.fault = drop([8, 11])
     for value in VALUES:
         for pub in pubs:
             pub.publish("site/" + pub.name, value)

@@ -1,5 +1,6 @@
 """Equal values at several QoS, refused ones, and publishers that begin a new session."""
 
+import itertools
 import time
 
 from tools.demo.tap import BROKER, CLIENT
@@ -12,15 +13,10 @@ from .stage import TOPIC, VALUES, Truth, situation
 def equal_values_at_several_qos(stage):
     """Those at QoS 0 get lost, as they may, and each other one comes."""
     pub, sub = stage.both(2)
-    is_plain = [number % 3 == 0 for number in range(len(VALUES) * 3)]
-
-    def fault(_, sender, packet):
-        return not (sender == BROKER and packet[0] == 0x30)
-
-    stage.recorder.fault = fault
+    stage.recorder.fault = lambda _, sender, packet: sender != BROKER or packet[0] != 0x30
     for number, value in enumerate(VALUES * 3):
         pub.publish(TOPIC, value, qos=number % 3)
-    sub.wait(is_plain.count(False))
+    sub.wait(len(VALUES) * 2)
 
 
 @situation()
@@ -39,13 +35,10 @@ def equal_values_of_which_some_are_refused(stage):
     """What the broker refuses it passes on to nobody, though the same value comes again."""
     pub = stage.client("pub", level=5)
     sub = stage.client("sub").subscribe("site/#")
-    seen = [0]
+    seen = itertools.count(1)
 
     def fault(link, sender, packet):
-        if sender == BROKER or packet[0] >> 4 != 3:
-            return True
-        seen[0] += 1
-        if seen[0] % 4:
+        if sender == BROKER or packet[0] >> 4 != 3 or next(seen) % 4:
             return True
         link.to_client(b"\x40\x03" + packet_id(packet) + b"\x97")
         return False

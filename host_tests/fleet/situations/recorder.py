@@ -231,15 +231,10 @@ class Client:
         manual_ack=False,
         port=None,
     ):
-        protocol = {3: mqtt.MQTTv31, 4: mqtt.MQTTv311, 5: mqtt.MQTTv5}[level]
-        options = {} if level == 5 else {"clean_session": clean}
-        self.paho = mqtt.Client(
-            mqtt.CallbackAPIVersion.VERSION2,
-            name,
-            protocol=protocol,
-            manual_ack=manual_ack,
-            **options,
-        )
+        options = {"protocol": {3: mqtt.MQTTv31, 4: mqtt.MQTTv311, 5: mqtt.MQTTv5}[level]}
+        options |= {} if level == 5 else {"clean_session": clean}
+        version = mqtt.CallbackAPIVersion.VERSION2
+        self.paho = mqtt.Client(version, name, manual_ack=manual_ack, **options)
         self._recorder, self._port = recorder, port or recorder.port
         self.name, self.level = name, level
         self._keep_alive_s, self._clean = keep_alive_s, clean
@@ -251,17 +246,12 @@ class Client:
         if user:
             self.paho.username_pw_set(user)
         self.messages: list[bytes] = []
-        self.code: object = None
         self._events = {name: threading.Event() for name in ("connect", "subscribe", "leave")}
         self.paho.reconnect_delay_set(1, 1)
-        self.paho.on_connect = self._on_connect
+        self.paho.on_connect = lambda *_: self._events["connect"].set()
         self.paho.on_subscribe = lambda *_: self._events["subscribe"].set()
         self.paho.on_unsubscribe = lambda *_: self._events["leave"].set()
         self.paho.on_message = lambda _, __, message: self.messages.append(message.payload)
-
-    def _on_connect(self, _, __, ___, code, ____):
-        self.code = code
-        self._events["connect"].set()
 
     def connect(self):
         """Connect and wait for CONNACK -> self."""

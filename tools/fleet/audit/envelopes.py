@@ -40,9 +40,8 @@ def _entries(column, layout, index=None):
     kind = np.dtype("V%d" % layout.itemsize)
     last = max(0, data.size - layout.itemsize)
     behind = data[last:].to_pybytes() + bytes(layout.itemsize)
-    found = np.ndarray(last + 1, kind, data if last else behind, strides=(1,))[
-        np.minimum(begin, last)
-    ]
+    found = np.ndarray(last + 1, kind, data if last else behind, strides=(1,))
+    found = found[np.minimum(begin, last)]
     late = np.flatnonzero(begin > last)
     for one in late[begin[late] < end[late]].tolist():
         found[one] = behind[begin[one] - last :][: layout.itemsize]

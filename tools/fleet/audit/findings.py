@@ -38,13 +38,13 @@ def found(entries, **columns):
 
 class _Found:
     # What was found; connections are numbers in `Rows`.
-    def __init__(self, rows, ends):
-        self._rows, self._ends = rows, ends
+    def __init__(self, rows):
+        self._rows = rows
         self._entries: list[dict] = []
 
     def add(self, rule, connection, detail, first=None, last=None, count=1, topic=None):
-        first = self._ends.begin[connection] if first is None else first
-        last = self._ends.last[connection] if last is None else last
+        first = self._rows.start_of[connection] if first is None else first
+        last = self._rows.end_of[connection] if last is None else last
         times = {"first_seen": int(first), "last_seen": int(last)}
         entry = {"rule": rule, "connection": connection, "detail": detail, **times}
         self._entries.append(entry | {"count": count, "topic": topic})
@@ -72,12 +72,12 @@ def findings(rows, sessions, flows, clock, refused, copies):
     connections that were captured twice.
     """
     ends = _Ends(rows, sessions)
-    found = _Found(rows, ends)
+    found = _Found(rows)
     _refused_connects(rows, sessions, found)
     _silent_for_good(rows, sessions, ends, found)
     _conflicts(rows, sessions, ends, found)
     _sockets_left(rows, ends, found)
-    _sessions_not_kept(rows, sessions, flows, ends, found)
+    _sessions_not_kept(rows, sessions, flows, found)
     _disconnected(rows, found)
     _refused_publishes(rows, flows, found)
     _never_acknowledged(rows, sessions, flows, ends, found)
@@ -98,8 +98,6 @@ class _Ends:
     def __init__(self, rows, sessions):
         count = len(rows.client_of)
         self._rows = rows
-        self.begin = rows.start_of
-        self.last = rows.end_of
         self.heard = np.full(count, -1)  # last packet of the client
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
@@ -162,13 +160,13 @@ def _conflicts(rows, sessions, ends, found):
     # (a link that broke before that was not), and the client behind it was alive: it closed
     # its own side at once.
     is_taken = np.zeros(len(rows.client_of), bool)
-    later = ends.closed[:-1] - ends.begin[1:]
+    later = ends.closed[:-1] - rows.start_of[1:]
     near = (later > -_SWAPPED_US) & (later < _TAKE_OVER_US)
     near &= (np.diff(rows.client_of) == 0) & (ends.closer[:-1] == 1)
     for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
         is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
-    for series in (some for run in _runs(rows, is_taken) for some in _near(run, ends)):
+    for series in (some for run in _runs(rows, is_taken) for some in _near(rows, run)):
         if len(series) < _SERIES:
             continue
         both = [*series, series[-1] + 1]
@@ -176,12 +174,12 @@ def _conflicts(rows, sessions, ends, found):
         is_sure = len(places) > 1 or is_told[series].any()
         rule = "client_id_conflict.told" if is_sure else "client_id_conflict"
         text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
-        found.add(rule, both[0], text, last=ends.last[both[-1]], count=len(series))
+        found.add(rule, both[0], text, last=rows.end_of[both[-1]], count=len(series))
 
 
-def _near(run, ends):
+def _near(rows, run):
     # A run cut where a pause is too long for a fight.
-    pauses = ends.begin[run[1:] + 1] - ends.begin[run[1:]]
+    pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
     return np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
 
 
@@ -194,7 +192,7 @@ def _sockets_left(rows, ends, found):
         found.add(rule, one, "from %s" % ends.address(one))
 
 
-def _sessions_not_kept(rows, sessions, flows, ends, found):
+def _sessions_not_kept(rows, sessions, flows, found):
     # Of a client that has asked for nothing and was sent nothing there is nothing to keep but
     # the ids of QoS 2 that the broker has answered, and some brokers keep that not.
     asks = (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
@@ -210,7 +208,7 @@ def _sessions_not_kept(rows, sessions, flows, ends, found):
     _, begin, size = np.unique(rows.client_of[at], return_index=True, return_counts=True)
     for one, last, count in zip(at[begin], at[begin + size - 1], size.tolist(), strict=True):
         text = "a session that was to be kept"
-        found.add("session_not_kept", one, text, last=ends.begin[last], count=count)
+        found.add("session_not_kept", one, text, last=rows.start_of[last], count=count)
 
 
 def _disconnected(rows, found):

@@ -54,12 +54,8 @@ def _counting(messages):
     if not len(at):
         return messages
     fields, sent = fields[at], messages["first_sent"].cast(pa.int64()).to_numpy()[at]
-    series = grouped(
-        devices(fields).indices.to_numpy(),
-        dictionary(messages["site"])[0][at],
-        fields["stream"],
-        dictionary(messages["direction"])[0][at],
-    )
+    site, direction = (dictionary(messages[name])[0][at] for name in ("site", "direction"))
+    series = grouped(devices(fields).indices.to_numpy(), site, fields["stream"], direction)
     number = fields["boot"].astype(np.int64) << 32 | fields["sequence"]
     order = np.lexsort((sent, series))
     step, same = np.diff(number[order]), np.diff(series[order]) == 0

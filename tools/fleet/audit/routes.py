@@ -52,6 +52,8 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
     late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
+    told = _findings(names, pairs, published, delivered, found, copies)
+    of_wills = not_sent(names, facts, spans, wills).cast(schemas.FINDINGS)
     lost_rows = set(published.row[expected.message[lost.at]].tolist())
     losses = _losses(messages, names, published, expected, pairs, lost)
     losses = _with_groups(losses, messages, subscriptions)
@@ -60,12 +62,7 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
         "losses": _with_bridges(messages, lost_rows, losses),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
-        "findings": pa.concat_tables(
-            [
-                _findings(names, pairs, published, delivered, found, copies),
-                not_sent(names, facts, spans, wills).cast(schemas.FINDINGS),
-            ]
-        ),
+        "findings": pa.concat_tables([told, of_wills]),
     }
 
 
@@ -84,9 +81,7 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, _, published, _, pairs, expected, found = _laid(
-        both[0], both[1], _NO_WILLS, True
-    )
+    names, facts, _, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
     lost = Lost(facts, published, expected, found, is_group=True)
     more = _losses(both[0], names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
@@ -100,9 +95,8 @@ def _latency(messages, published, expected, delivered, found):
     first = over(np.minimum, len(published.row), message, delivered.ts[hit], FAR)
     is_plain = flags(messages["device"].is_null())[published.row]
     at = np.flatnonzero((first < FAR) & (published.row >= 0) & is_plain)
-    chosen = messages.select(["site", "client_id", "topic", "first_sent"]).take(
-        pa.array(published.row[at])
-    )
+    chosen = messages.select(["site", "client_id", "topic", "first_sent"])
+    chosen = chosen.take(pa.array(published.row[at]))
     ms = np.maximum(first[at] - published.sent[at], 0) / 1000
     named = chosen.rename_columns(["site", "device", "topic", "ts"])
     return named.append_column("latency_ms", pa.array(ms))

@@ -66,10 +66,8 @@ def _packets(rows, sessions, at):
     at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
     where, details = rows.connection[at], parsed(rows.strings("detail", at))
     both = rows.client[at], sessions.number[where], where, rows.packet_id[at]
-    columns = [one.tolist() for one in (at, rows.kind[at], rows.ts[at], *both)]
-    for row, kind, ts, *session, connection, packet_id, detail in zip(
-        *columns, details, strict=True
-    ):
+    columns = [*(one.tolist() for one in (at, rows.kind[at], rows.ts[at], *both)), details]
+    for row, kind, ts, *session, connection, packet_id, detail in zip(*columns, strict=True):
         exchange = connection, packet_id, kind in (_SUBSCRIBE, _SUBACK)
         told = {"session": tuple(session), "exchange": exchange, "detail": detail}
         yield SimpleNamespace(row=row, kind=kind, ts=ts, **told)

@@ -22,9 +22,8 @@ class Names:
         tables = messages, subscriptions, wills
         (site, self.site_asked, of_will), self.sites = _encode([one["site"] for one in tables])
         (self.topic, topic), self.topics = _encode([messages["topic"], wills["topic"]])
-        self.place, self.place_of_will = (
-            one * len(self.topics) + other for one, other in ((site, self.topic), (of_will, topic))
-        )
+        both = (site, self.topic), (of_will, topic)
+        self.place, self.place_of_will = (one * len(self.topics) + other for one, other in both)
         self.is_here = np.isin(self.site_asked, np.append(site, of_will))
         ids = {n: _joined([one[n] for one in tables]) for n in ("client_id", "connection")}
         who, self.clients = clients(pa.table(ids))

@@ -89,10 +89,7 @@ def refill(stream, rest, chunk_bytes):
 
 def padded(data):
     """A uint8 array of `data` (bytes) with `PAD_BYTES` zeros behind it."""
-    array = np.empty(len(data) + PAD_BYTES, np.uint8)
-    array[: len(data)] = np.frombuffer(data, np.uint8)
-    array[len(data) :] = 0
-    return array
+    return np.frombuffer(b"".join((data, bytes(PAD_BYTES))), np.uint8)
 
 
 def words(data, dtype):

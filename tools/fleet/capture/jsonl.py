@@ -57,17 +57,16 @@ def _row(line, offset, tally):
         payload = _payload(fields)
         topic = fields["topic"]
         topic.encode()  # half of a surrogate pair is no text
-        return (
-            offset,
-            _microseconds(fields["tst"]),
-            _number(fields, "qos", 0, 2),
-            bool(fields.get("retain", False)),
-            bool(fields.get("dup", False)),
-            _number(fields, "mid", None, 65535),
-            topic,
-            _number(fields, "payloadlen", len(payload), _MOST_BYTES),
-            payload,
-        )
+        return {
+            "offset": offset,
+            "ts": _microseconds(fields["tst"]),
+            "qos": _number(fields, "qos", 0, 2),
+            **{name: bool(fields.get(name, False)) for name in ("retain", "dup")},
+            "packet_id": _number(fields, "mid", None, 65535),
+            "topic": topic,
+            "payload_bytes": _number(fields, "payloadlen", len(payload), _MOST_BYTES),
+            "payload": payload,
+        }
     except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
         tally.error(offset, "line not understood: %s" % error)
     except RecursionError:
@@ -115,23 +114,21 @@ def _payload(fields):
 
 
 def _batch(source, rows, counters):
-    columns = [list(column) for column in zip(*rows, strict=True)]
-    offset, ts, qos, retain, dup, packet_id, topic, size, payload = columns
+    values = {name: [row[name] for row in rows] for name in rows[0]}
+    payload = values.pop("payload")
     data = padded(b"".join(payload))
     sizes = np.array([len(part) for part in payload], np.int64)
     start = np.cumsum(sizes) - sizes
     is_reading = payloads.is_reading(data, start, sizes).tolist()
     same = {"site": source.site, "capture": source.capture, "connection": source.capture}
     same |= {"direction": "s2c", "packet_type": "PUBLISH", "packet_bytes": 0}
-    values = {name: [value] * len(rows) for name, value in same.items()}
+    values |= {name: [value] * len(rows) for name, value in same.items()}
     # Lines are in order of their place, wherever the file is cut.
-    values |= {"offset": offset, "number": offset, "ts": ts, "topic": topic}
-    values |= {"qos": qos, "dup": dup, "retain": retain, "packet_id": packet_id}
-    values["flags"] = [d << 3 | q << 1 | r for d, q, r in zip(dup, qos, retain, strict=True)]
-    values["payload_bytes"] = size
+    values["number"] = values["offset"]
+    values["flags"] = [row["dup"] << 3 | row["qos"] << 1 | row["retain"] for row in rows]
     values["payload_hash"] = payloads.payload_hash(data, start, sizes)
     values["envelope"] = [
         p if is_one else envelope(p, name, counters) if p[:1] == b"{" else None
-        for p, is_one, name in zip(payload, is_reading, topic, strict=True)
+        for p, is_one, name in zip(payload, is_reading, values["topic"], strict=True)
     ]
     return table(values, schemas.CODED_EVENTS).to_batches()[0]

@@ -48,7 +48,7 @@ def read_header(start):
 
 
 class Walker:
-    """Hops over records, as `chunks` has it."""
+    """Hops over records, as `chunks` has it; steps tell of the second of each."""
 
     unit, head_bytes = "record", RECORD_BYTES
     sync_bytes = chunks.SYNC_BYTES
@@ -74,7 +74,6 @@ class Walker:
         return found, pos, is_bad
 
     def may_begin(self, window, count):
-        """Where in the first `count` bytes a record may begin."""
         header = self._header
         u32 = words(window, header.order + "u4")
         size, original = u32[8 : 8 + count], u32[12 : 12 + count]
@@ -83,7 +82,6 @@ class Walker:
         return np.flatnonzero(is_good)
 
     def step(self, data, pos, before):
-        """-> (where the record at `pos` ends, -1 where none can be; its second)"""
         order, per_us, _ = self._header
         second, fraction, size, original = struct.unpack_from(order + "IIII", data, pos)
         is_good = 0 < size <= min(original, MAX_FRAME_BYTES) and original < 1 << 24

@@ -92,8 +92,7 @@ class Walker:
                 self.interfaces = []
                 head = struct.Struct(self.order + "II").unpack_from
                 size = head(data, pos)[1]
-                starts = []
-                append = starts.append
+                starts.clear()
             if size < 12 or size & 3 or size > _MAX_BLOCK_BYTES:
                 return found + self._frames(array, base, starts), pos, True
             after = pos + size
@@ -107,14 +106,12 @@ class Walker:
         return found + self._frames(array, base, starts), pos, False
 
     def may_begin(self, window, count):
-        """Where in the first `count` bytes a packet's block may begin."""
         u32 = words(window, self.order + "u4")
         kind, size = u32[:count], u32[4 : 4 + count]
         is_good = (kind == _ENHANCED) & (size >= 32) & (size <= _MAX_FRAME_BLOCK_BYTES)
         return np.flatnonzero(is_good & (size & 3 == 0))
 
     def step(self, data, pos, order):
-        """-> (where the block at `pos` ends, -1 where none can be; the byte order)"""
         order = order or self.order
         if data[pos : pos + 4] == SECTION_MAGIC:
             order = _BYTE_ORDERS.get(bytes(data[pos + 8 : pos + 12]), order)

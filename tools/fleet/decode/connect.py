@@ -131,8 +131,7 @@ def _connect(cursor, level, fields):
     fields["level"] = level = number & 127
     if number > 127:
         fields["is_bridge"] = True
-    flags = cursor.number(1)
-    fields["flags"] = flags
+    fields["flags"] = flags = cursor.number(1)
     fields["clean_session"] = bool(flags & 2)
     fields["keep_alive_s"] = cursor.number(2)
     if level == 5:
@@ -192,13 +191,8 @@ def _disconnect(cursor, level, fields):
 
 
 _READERS: dict[int, Callable] = {
-    1: _connect,
-    2: _connack,
-    8: _subscribe,
-    9: _suback,
+    **{1: _connect, 2: _connack, 8: _subscribe, 9: _suback, 11: _suback, 14: _disconnect},
     10: partial(_subscribe, options=0),
-    11: _suback,
-    14: _disconnect,
 }
 
 

@@ -85,13 +85,11 @@ def decode(packets, levels, aliases, hellos, counters=COUNTERS):
     payload = np.where(is_publish, behind, end)
     five = np.flatnonzero(is_publish & (levels == 5) & ~is_short)
     payload[five] = _behind_properties(data, behind[five], end[five], five, errors)
-    unknown = np.flatnonzero(is_publish & (levels == 0) & ~is_short)
-    at_five = None
-    if len(unknown):
-        payload[unknown], at_five = _either(
-            data, behind[unknown], end[unknown], unknown, len(kind)
-        )
+    unknown, at_five = is_publish & (levels == 0) & ~is_short, None
+    if unknown.any():
+        payload[unknown], at_five = _either(data, behind[unknown], end[unknown], unknown.copy())
     payload_size = end - payload
+    hashes = payloads.payload_hash(data, payload, payload_size)
     texts = {}
     topics = _topics(data, body, topic_size, is_publish & ~is_short, errors)
     topics = _with_properties(packets, five, behind, payload, topics, aliases, texts)
@@ -106,9 +104,7 @@ def decode(packets, levels, aliases, hellos, counters=COUNTERS):
         "topic": topics,
         "payload_bytes": payload_size,
         "packet_bytes": end - packets.at,
-        "payload_hash": np.where(
-            is_publish, payloads.payload_hash(data, payload, payload_size), 0
-        ),
+        "payload_hash": np.where(is_publish, hashes, 0),
         "reason_code": _reasons(data, kind, body, end),
         "envelope": _envelopes(data, payload, payload_size, is_publish, topics, counters),
         "detail": _details(packets, kind, levels, errors, texts, hellos),
@@ -127,7 +123,7 @@ def _behind_properties(data, at, end, index, errors):
     return np.where(bad, end, behind)
 
 
-def _either(data, at, end, index, count):
+def _either(data, at, end, held):
     # The level was not captured -> (where payloads begin below level 5, what they are at
     # level 5).  A reading tells by itself which of the two it is.
     broken: dict = {}
@@ -145,11 +141,10 @@ def _either(data, at, end, index, count):
     values = np.zeros(len(at), schemas.AT_5)
     values["properties_bytes"] = behind - at
     values["payload_hash"] = payloads.payload_hash(data, behind, end - behind)
-    held = np.zeros(count, bool)
-    held[index] = may_be
+    held[held] = may_be
     offsets = np.concatenate(([0], np.cumsum(held) * values.itemsize)).astype(np.int32)
     buffers = [pa.array(held).buffers()[1], pa.py_buffer(offsets), pa.py_buffer(values[may_be])]
-    column = pa.Array.from_buffers(pa.binary(), count, buffers)
+    column = pa.Array.from_buffers(pa.binary(), len(held), buffers)
     return np.where(is_five, behind, at), column
 
 

@@ -124,9 +124,8 @@ class Framer:
         first, group = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         streams = pieces.stream[first]
         is_fit = self._is_fit(pieces, first, streams, is_opened)
-        piece, at, body, end, is_whole = walk(
-            pieces.data, pieces.start, pieces.start + pieces.size
-        )
+        until = pieces.start + pieces.size
+        piece, at, body, end, is_whole = walk(pieces.data, pieces.start, until)
         is_fit[group[~is_whole]] = False
         self._sync.array[streams[is_fit]] = _SYNCED
         keep = is_fit[group]

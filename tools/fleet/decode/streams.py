@@ -101,16 +101,12 @@ class Streams:
             if stream not in self._reorders:
                 self._reorders[stream] = Reorder(base)
             start, held = int(segments.start[at]), int(segments.held[at])
-            parts.setdefault(stream, []).extend(
-                self._reorders[stream].feed(
-                    seq % WHOLE,
-                    segments.data[start : start + held].tobytes(),
-                    int(segments.size[at]),
-                    int(ordinals[at]),
-                    int(segments.ts[at]),
-                    int(segments.offset[at]),
-                )
+            data = segments.data[start : start + held].tobytes()
+            about = (segments.size, ordinals, segments.ts, segments.offset)
+            found = self._reorders[stream].feed(
+                seq % WHOLE, data, *(int(one[at]) for one in about)
             )
+            parts.setdefault(stream, []).extend(found)
         for stream in parts:
             if not self._reorders[stream].is_waiting:
                 self._next.array[stream] = self._reorders.pop(stream).next
