@@ -81,9 +81,10 @@ def _with_groups(losses, messages, subscriptions):
     both = groups.together(messages, subscriptions)
     if both is None:
         return losses
-    names, facts, _, published, _, pairs, expected, found = _laid(*both, _NO_WILLS, True)
+    mine, asked = both
+    names, facts, _, published, _, pairs, expected, found = _laid(mine, asked, _NO_WILLS, True)
     lost = Lost(facts, published, expected, found, is_group=True)
-    more = _losses(both[0], names, published, expected, pairs, lost)
+    more = _losses(mine, names, published, expected, pairs, lost)
     return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
 
 
