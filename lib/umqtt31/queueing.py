@@ -188,8 +188,7 @@ def extend(base):
             return True
 
         def _room_without(self, at, topic):
-            # -> so many bytes find room, as in _place(), once all that may be given up is, of which
-            # the oldest is at `at`.
+            # -> bytes that find room, as in _place(), without all that may go from `at` on.
             if self._is_fixed():
                 at = self._tail
             head = self._head
