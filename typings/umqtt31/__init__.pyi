@@ -13,6 +13,7 @@ from ._types import TLS, Data, Filters, OpenStream, Store, Stream
 from .fileblockdevice import FileBlockDevice as FileBlockDevice
 from .journal import Journal as Journal
 
+__all__ = ("MQTTClient", "MQTTError", "Message")
 __version__: str
 
 REFUSED_VERSION: int
