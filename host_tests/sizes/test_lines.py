@@ -12,13 +12,13 @@ from tools.project import ROOT
 
 CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
-    "library": (("lib/",), (), 6_640),
+    "library": (("lib/",), (), 6_610),
     "boards": (CLIENT, (), 5_350),
-    "tools": (("tools/",), ("tools/fleet/",), 7_520),
-    "fleet": (("tools/fleet/",), (), 11_980),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 40_300),
-    "tests of the fleet": (("host_tests/fleet/",), (), 9_250),
-    "all": (("",), (), 86_000),
+    "tools": (("tools/",), ("tools/fleet/",), 7_490),
+    "fleet": (("tools/fleet/",), (), 11_940),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 40_120),
+    "tests of the fleet": (("host_tests/fleet/",), (), 9_030),
+    "all": (("",), (), 85_490),
 }
 
 
