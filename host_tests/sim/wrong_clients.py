@@ -234,7 +234,7 @@ WRONG = {
         "up=111 start=offline ordered=1", "MQTT-4.6-RM1", queueing, "extend",
         "self._commit = self._store.sync", "pass"),
     "too old and kept": ("up=1111 window=1 start=offline age=5", "max_age", queueing, "extend",
-        "self._passed() < self._least or self._is_busy > 1", "True"),
+        "not self._age_in() and self._is_busy < 2 and self._give_up_old()", "False"),
     "given up and nobody is told": (
         "up=1112 window=1 queue=1 overflow=drop_oldest", "31-4.1-Q1", MQTTClient, "give_up",
         "self._tell_drop(at, packet_id, reason)", "pass"),
