@@ -252,8 +252,10 @@ class MQTTClient(_Client):
         while code == -_FULL:
             if not self.is_connected:
                 tell(self)
-            self._go_on()
-            self._yield()
+            if self._later:  # a call for nothing is slow
+                self._go_on()
+            if self._lock.locked():
+                self._yield()
             is_mine = False
             try:
                 is_mine = self._lock.acquire(False)
@@ -265,7 +267,8 @@ class MQTTClient(_Client):
                     code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
             finally:
                 self._ends[is_mine]()
-            self._go_on()
+            if self._later:
+                self._go_on()
             if code == -_FULL and not self._left:
                 self._settle()
             while self._left:
@@ -278,7 +281,7 @@ class MQTTClient(_Client):
         # -> call(what), or None in the middle of a call of another thread, or of the one that a
         # timer interrupted, unless somebody waits for an answer.
         is_forced = must or self._waits
-        if is_forced:
+        if is_forced and self._lock.locked():
             self._yield()
         is_mine = False
         try:
@@ -287,7 +290,8 @@ class MQTTClient(_Client):
                 return call(what)
         finally:
             self._ends[is_mine]()
-            self._go_on()
+            if self._later:
+                self._go_on()
 
     def _yield(self):
         # Let the other thread's call end; one that a timer interrupted does not.
