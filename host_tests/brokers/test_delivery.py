@@ -65,14 +65,6 @@ def test_c2b_qos2_taken_for_qos1_stays_in_flight_or_is_refused_before(family, no
     assert node.client.inflight == stays
 
 
-def test_both_ways_message_from_and_to_the_same_client_arrives_once(node, topic, qos):
-    node.client.subscribe(topic, qos)
-    for number in range(20):
-        node.publish(topic, b"%d" % number, qos=qos)
-    node.until(lambda: len(node.received) >= 20)
-    assert node.payloads == [b"%d" % number for number in range(20)]
-
-
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16000])
 def test_both_ways_payload_of_each_size_arrives_unchanged(family, broker, other, topic, size, qos):
     payload = bytes(i * 7 & 255 for i in range(size))

@@ -1,4 +1,4 @@
-"""The real mosquitto as tests use it: what it keeps over stop, kill and start."""
+"""The real mosquitto as tests use it; that it persists `test_interruption.py` shows."""
 
 import pytest
 
@@ -7,23 +7,6 @@ from host_tests.brokers.clients import Node
 from host_tests.brokers.families import FAMILIES
 
 FAMILY = FAMILIES["mosquitto"]
-
-
-def test_broker_restarted_keeps_port_session_and_messages(mosquitto):
-    waiting = Node(mosquitto.port, FAMILY)
-    waiting.client.connect(False)
-    waiting.client.subscribe("a", 1)
-    waiting.client.disconnect()
-    with Node(mosquitto.port, FAMILY) as node:
-        node.publish("a", b"kept", qos=1)
-    port, pid = mosquitto.port, mosquitto.pid
-    mosquitto.stop()
-    mosquitto.start()
-    assert mosquitto.port == port
-    assert mosquitto.pid != pid
-    waiting.client.connect(False)
-    waiting.until(lambda: waiting.received)
-    assert waiting.payloads == [b"kept"]
 
 
 def test_broker_killed_starts_again_on_its_port(mosquitto):

@@ -9,7 +9,7 @@ import sys
 import umqtt31
 from host_tests.choice import class_for
 from host_tests.standin.dice import Thrown
-from umqtt31 import FileBlockDevice, Journal, aio
+from umqtt31 import aio
 
 
 class Broker:
@@ -117,57 +117,6 @@ async def lose(broker):
             await client.publish(broker.topic, b"kept", qos=1)
             await client.flush()
             return await reading, client.stats.reconnects
-
-
-async def cancel(broker):
-    """-> arrived just what was accepted, how many of 40 were, messages sent."""
-    accepted, arrived = [], []
-
-    async def publish(client, k):
-        await client.publish(broker.topic, b"%d" % k * 50, qos=1 + k % 2)
-        accepted.append(b"%d" % k * 50)
-
-    async def consume(client):
-        async for message in client.messages():
-            arrived.append(message.payload)
-
-    async with broker.client(b"from", max_inflight=1, max_mqueue_len=0) as one:
-        async with broker.client(b"to") as other:
-            await other.subscribe(broker.topic, 2)
-            consuming = asyncio.create_task(consume(other))
-            for k in range(40):
-                publishing = asyncio.create_task(publish(one, k))
-                for _ in range(k % 4):  # 0: before it began
-                    await asyncio.sleep(0)
-                publishing.cancel()
-            await one.flush()
-            await one.publish(broker.topic, b"last", qos=1)
-            while b"last" not in arrived:
-                await asyncio.sleep(0.01)
-    await consuming
-    return arrived[:-1] == accepted, len(accepted), one.stats.sent
-
-
-async def keep(broker, path):
-    """-> queued after a reset, payloads that arrived, queued after the next one."""
-
-    def next_life():
-        return broker.client(store=Journal(FileBlockDevice(path, 6)))
-
-    # Accepted without a connection, by a client that then is no more.
-    first = next_life()
-    for k in range(6):
-        first.publish_nowait(broker.topic, b"%d" % k, qos=1 + k % 2)
-    async with broker.client(b"heir") as heir:
-        await heir.subscribe(broker.topic, 2)
-        second = next_life()
-        queued = second.queued
-        await second.connect(False)
-        await second.publish(broker.topic, b"more", qos=2)
-        payloads = await take(heir, 7)
-        await second.flush()
-        await second.disconnect()
-    return queued, payloads, next_life().queued
 
 
 def run(port, name, level, *args):

@@ -45,12 +45,6 @@ def connect_to_unknown_name(port):
     return code_of_connect(new_client(port, "nowhere.invalid"))
 
 
-def connect_again_after_each_refusal(port):
-    """connect() works after any error: -> the codes of six attempts."""
-    client = new_client(port)
-    return [code_of_connect(client) for _ in range(6)]
-
-
 def receive(port, count, on_connect=lambda client: None, **options):
     """Poll until so many messages came, 30 s at most -> (code of what ended it or 0, payloads,
     what on_oversize was told)."""

@@ -27,7 +27,7 @@ class Script:
         while lines[0][1].startswith("for "):
             rows = [later + row for row in rows for later in _rows(lines[0][1])]
             lines = lines[1:]
-        text = "\n".join([line for _, line in lines])
+        text = "\n".join([line for _, line in self.lines])
         hears_drops = "dropped " in text.replace("stats.dropped", "")
         for make in self._players("with aio" in text):
             for row in rows:

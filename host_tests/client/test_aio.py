@@ -48,19 +48,6 @@ def test_lost_link_ends_no_task_and_loses_nothing(play, level):
     assert play("lose", level) == ([b"kept"], 1)
 
 
-@every_level
-def test_cancelled_publish_is_whole_or_absent(play, level):
-    is_same, accepted, sent = play("cancel", level)
-    assert is_same and sent == accepted + 1
-    assert 0 < accepted < 40
-
-
-def test_messages_in_a_journal_outlive_a_reset(play, tmp_path):
-    queued, payloads, left = play("keep", 4, str(tmp_path / "journal"))
-    assert (queued, left) == (6, 0)
-    assert sorted(payloads) == [b"0", b"1", b"2", b"3", b"4", b"5", b"more"]
-
-
 class CollectingLoop(asyncio.SelectorEventLoop):
     """Once told so, collects garbage whenever somebody is woken."""
 

@@ -34,14 +34,6 @@ def test_broker_that_never_answers_ends_in_a_time_out(client):
         assert client("connect_without_answer", broker.port) == (TIMEOUT, 3)
 
 
-def test_each_refusal_has_its_code_and_connect_works_afterwards(client):
-    """31-2.2-RC."""
-    refusals = [(wire.connack(code), CLOSE) for code in (1, 2, 3, 4, 5)]
-    with Broker(*refusals, (wire.connack(), HOLD)) as broker:
-        codes = client("connect_again_after_each_refusal", broker.port)
-    assert codes == [1, 2, 3, 4, 5, 0]
-
-
 @pytest.mark.parametrize(
     ("script", "codes"),
     [

@@ -69,14 +69,8 @@ def _packet(dice: random.Random, level: int) -> bytes:
     if level == 5 and dice.random() < 0.5:
         return dice.choice((packets.disconnect, packets.auth))(0x8B, _section(dice, _OF_ANSWER))
     none = packets.no_properties(level)
-    return dice.choice(
-        (
-            packets.pingresp(),
-            packets.pingreq(),
-            packets.connack(0, 0, none),
-            packets.connack(5, 0, none),
-        )
-    )
+    answers = [packets.connack(code, 0, none) for code in (0, 5)]
+    return dice.choice((packets.pingresp(), packets.pingreq(), *answers))
 
 
 def _section(dice: random.Random, likely: tuple[dict, ...]) -> bytes:

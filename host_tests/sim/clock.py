@@ -1,6 +1,7 @@
 """What takes the places of `time`, `socket` and `random` in everything that is simulated."""
 
 import random
+import socket  # noqa: F401 - there is one to be replaced
 import sys
 from contextlib import contextmanager
 from functools import cache
@@ -57,28 +58,22 @@ class Dice(random.Random):
 
 _TIMES = ("ticks_ms", "ticks_add", "ticks_diff", "sleep_ms", "sleep")
 _NAMES = (*_TIMES, "time", "random", "socket")
-_MISSING = object()
 
 
 @contextmanager
 def injected(world):
     """Replace time, `random` and `socket` in umqtt31 by simulated ones."""
-    clock = world.clock
-    stand_ins = {name: getattr(clock, name) for name in _TIMES}
-    stand_ins.update(time=clock, random=Dice(world.seed), socket=Sockets(world.open_link))
-    changed = [(sys.modules, "socket", sys.modules.get("socket", _MISSING))]
-    places = _places(tuple(loaded_modules()))
-    changed += [(names, name, names[name]) for names, name in places]
-    for names, name, _ in changed:
+    stand_ins = {name: getattr(world.clock, name) for name in _TIMES}
+    stand_ins.update(time=world.clock, random=Dice(world.seed), socket=Sockets(world.open_link))
+    places = [(sys.modules, "socket"), *_places(tuple(loaded_modules()))]
+    originals = [names[name] for names, name in places]
+    for names, name in places:
         names[name] = stand_ins[name]
     try:
         yield
     finally:
-        for names, name, original in changed:
-            if original is _MISSING:
-                del names[name]
-            else:
-                names[name] = original
+        for (names, name), original in zip(places, originals, strict=True):
+            names[name] = original
 
 
 @cache

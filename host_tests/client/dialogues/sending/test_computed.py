@@ -3,7 +3,6 @@
 import array
 
 from host_tests.client.dialogue import Dialogue
-from host_tests.client.flash import FailingFlash
 from host_tests.client.wire import puback, publish, pubrec, pubrel
 from host_tests.standin.store import KeepingStore
 
@@ -14,23 +13,6 @@ def test_first_id_in_ram_when_many_clients_are_made_then_is_spread_over_all_ids(
     assert len(set(ids)) > 48
     assert min(ids) < 24000 and max(ids) > 42000
     assert all(1 <= packet_id <= 65535 for packet_id in ids)
-
-
-# 31-2.4-ID: they are counted up from there, past 65535 and never 0.
-def test_ids_in_ram_when_first_is_random_then_follow_each_other():
-    for _ in range(20):
-        d = Dialogue(is_connected=False, is_random=True)
-        first = d.publish()
-        for k in range(1, 5):
-            assert d.publish() == (first + k - 1) % 65535 + 1
-
-
-# A journal goes on behind the last one.
-def test_first_id_with_a_journal_when_opened_again_then_follows_the_last():
-    flash = FailingFlash()
-    last = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
-    again = Dialogue(is_connected=False, is_random=True, store=flash.journal()).publish()
-    assert again == last % 65535 + 1
 
 
 # Its length counts elements, so it must not go out as that many bytes.

@@ -205,27 +205,6 @@ def test_disconnect_from_a_stream_that_takes_none_does_not_stop_the_others():
     assert len(steps) > 1 and max(b - a for a, b in zip(steps, steps[1:])) < 1000
 
 
-def test_flush_behind_a_body_waits_for_its_acknowledgement():
-    d = AioDialogue(True, True)
-
-    async def read():
-        async for message in d.client.messages():
-            message.done()
-            d.stream.is_blocked = True
-            break
-        await d.client.flush()
-
-    reading = d.begin(read())
-    d.stream.feed(wire.publish(b"t", b"a", 1, 7))
-    assert d.until(lambda: d.stream.is_blocked)
-    d.work()
-    assert not reading.is_done
-    d.stream.is_blocked = False
-    assert d.until(lambda: reading.is_done)
-    d.c2b(wire.puback(7))
-    d.run(d.client.disconnect())
-
-
 def test_disconnect_behind_a_body_records_it_without_a_connection():
     store = KeepingStore()
     d = AioDialogue(False, True, store=store)
@@ -244,23 +223,6 @@ def test_disconnect_behind_a_body_records_it_without_a_connection():
     d.stream.feed(b"")
     assert d.until(lambda: reading.is_done)
     assert store.held == [7]
-
-
-def test_c2b_qos0_is_sent_once_when_the_stream_raises_behind_it():
-    d = AioDialogue(True, True, streams=2, present=False)
-    first = d.stream
-    write = first.write
-
-    def failing(buf, at, n):
-        write(buf, at, n)
-        raise OSError(104)
-
-    first.write = failing
-    assert d.run(d.client.publish(b"t", b"a")) == 0
-    d.run(d.client.publish(b"t", b"b"))
-    assert first.take() == wire.publish(b"t", b"a")
-    d.c2b(wire.publish(b"t", b"b"))
-    d.run(d.client.disconnect())
 
 
 def test_config_of_mqtt_as_makes_the_client_that_its_table_says():
