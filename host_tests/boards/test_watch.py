@@ -258,14 +258,9 @@ def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_c
         files = [str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")]
         client = connect(server[1], None, None, *files)
         heard = []
-
-        def hear(line):
-            heard.append(line)
-            client.disconnect()
-
         client.publish("watched/hall-1/status", "online", retain=True)
         with pytest.raises(BoardError, match="disconnected"):
-            listen(client, "watched", hear)
+            listen(client, "watched", lambda line: heard.append(line) or client.disconnect())
     assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
     output = run("watch", *server, "--cert", device_certificates / "one.crt", status=2)
 
