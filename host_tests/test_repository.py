@@ -90,6 +90,9 @@ FILES = {
     "has a name that says what is inside": lambda path: path.stem not in _VAGUE,
     "is not generated": lambda path: path.suffix not in _GENERATED,
     "is of a size that git likes": lambda path: path.stat().st_size <= MOST_BYTES_TRACKED,
+    "unpacks archives as each Python can": lambda path: (
+        path.stem == "archives" or not re.search(rb"\.extractall\(", path.read_bytes())
+    ),
     # No checkout path, no home folder, and no mirror: package managers know theirs.
     "names no place of one machine": lambda path: not _PLACES.search(path.read_bytes()),
 }
