@@ -38,7 +38,11 @@ def test_board_of_the_repository_is_valid_complete_and_all_constants(name):
     assert all(isinstance(node, ast.Assign) for node in rest)
     has_own_cable = profile.network == "ethernet" and profile.port == "esp32"
     assert ("ETHERNET" in [ast.unparse(node.targets[0]) for node in rest]) == has_own_cable
-    assert {"lib/umqtt31/__init__.py", "main.py"} <= {path for _, path in board_sources(profile)}
+    sources = {path: source.read_text() for source, path in board_sources(profile)}
+    assert {"lib/umqtt31/__init__.py", "main.py"} <= set(sources)
+    text = "".join(sources.get(name, "") for name in ("board.py", "port.py", "onchip.py"))
+    needed = {"NETWORK", "LED_PIN", "WATCHDOG_MS", *(["LED_ON"] if profile.port != "unix" else [])}
+    assert needed <= set(re.findall(r"^([A-Z_]+) = ", text, re.MULTILINE))
     journal, filesystem = profile.journal, profile.filesystem
     if journal.place == "partition":
         assert filesystem.offset + filesystem.size <= journal.offset
