@@ -56,12 +56,11 @@ class Project:
         """A file of the page's."""
         (self.folder / name).write_text(self._here(text))
 
-    def type(self, page, begin, *more, status=0, ctrl_c=False, then=None):
+    def type(self, page, begin, *more, ctrl_c=False, then=None):
         """Run the page's line that begins so, with `more` words at its end -> what it printed.
 
-        It has to print what the page shows, and to end with `status`; with `ctrl_c` it is
-        stopped as soon as it has printed that.  `then`: a word, and what is done when it has
-        printed that.
+        It has to print what the page shows, and to end well; with `ctrl_c` it is stopped as soon
+        as it has printed that.  `then`: a word, and what is done when it has printed that.
         """
         line, shown = _entered(page, begin)
         words = [*shlex.split(self._here(line), comments=True), *more]
@@ -77,7 +76,7 @@ class Project:
                     is_stopped = True
                     os.killpg(process.pid, signal.SIGINT)
         assert pattern.search(printed), f"{words} printed, instead of {shown}:\n{printed[-3000:]}"
-        assert is_stopped or process.returncode == status, f"{words}: {printed}"
+        assert is_stopped or process.returncode == 0, f"{words}: {printed}"
         return printed
 
     @contextlib.contextmanager
@@ -127,17 +126,12 @@ class Terminal:
     def __exit__(self, *_):
         self.stop(signal.SIGKILL)
 
-    def wait_for(self, line):
-        """-> the lines up to `line`, which has to come."""
+    def wait_for(self, end):
+        """-> the lines up to one that ends so, which has to come."""
         seen = []
-        while not seen or seen[-1] != line:
+        while not seen or not seen[-1].endswith(end):
             seen.append(self._lines.get(timeout=SECONDS))
         return seen
-
-    def wait_for_end(self, word):
-        """Read on until a line ends with `word`."""
-        while not self._lines.get(timeout=SECONDS).endswith(word):
-            pass
 
     def stop(self, number=signal.SIGINT):
         """Ctrl-C, unless another signal is given -> the lines that nobody had read."""
