@@ -160,12 +160,8 @@ def _store(config, board, state):
 
 
 def _ssl(config):
-    if not config["tls"]:
-        return None
-    files = {"ca": config["tls"]}
-    if config["tls_cert"]:
-        files["cert"], files["key"] = config["tls_cert"], config["tls_key"]
-    return files
+    keys = {"ca": "tls", "cert": "tls_cert", "key": "tls_key"}
+    return {name: config[key] for name, key in keys.items() if config[key]} or None
 
 
 def _network(config, board):
