@@ -127,14 +127,9 @@ def test_line_of_reading_of_a_hostile_device_is_harmless():
 
 
 def started(mosquitto, errors, command, *words):
-    server = f"{mosquitto.host}:{mosquitto.port}"
-    return subprocess.Popen(
-        [sys.executable, "-m", "tools", "boards", command, "--server", server, *words],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-    )
+    argv = [sys.executable, "-m", "tools", "boards", command, *words]
+    argv += ["--server", f"{mosquitto.host}:{mosquitto.port}"]
+    return subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
 def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):

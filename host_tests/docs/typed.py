@@ -21,6 +21,7 @@ from tools.project import ROOT
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")
 _INSTALLED = (".venv", ".tools")
+_PRINTS = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 _FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
 
 
@@ -81,16 +82,9 @@ class Project:
 
     @contextlib.contextmanager
     def _started(self, words):
-        process = subprocess.Popen(
-            words,
-            cwd=self.folder,
-            env=self._environment,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that Ctrl-C goes to all of it, and not to the tests
-        )
+        # In a session of its own, so that Ctrl-C goes to all of it, and not to the tests.
+        about = {"cwd": self.folder, "env": self._environment, "start_new_session": True}
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **about, **_PRINTS)
         alarm = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         alarm.start()
         try:
@@ -105,14 +99,7 @@ class Terminal:
 
     def __init__(self, argv, folder, environment=None):
         self._lines = queue.Queue()
-        self._process = subprocess.Popen(
-            argv,
-            cwd=folder,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        self._process = subprocess.Popen(argv, cwd=folder, env=environment, **_PRINTS)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
