@@ -64,19 +64,11 @@ def _build(config, board):
     watchdog = _watchdog(board)  # behind all that may say no: nobody would feed it
     gc.collect()
     return Node(
-        config,
-        state,
-        client,
-        sensors,
-        network,
-        _led(board),
-        watchdog,
+        config, state, client, sensors, network, _led(board), watchdog,
         times=Timekeeper(time, _ntp(config, board, network), board.now(), board.set_clock),
-        store=store,
-        cause=cause,
-        updates=_updates(config, board, watchdog),
+        store=store, cause=cause, updates=_updates(config, board, watchdog),
         names=_names(config, board, network, client),
-    )
+    )  # fmt: skip
 
 
 def make_client(config, store):
@@ -86,22 +78,13 @@ def make_client(config, store):
     if level == 5:
         from umqtt31.v5 import MQTTClient as make
     return make(
-        config["client_id"],
-        config["server"],
-        config["port"],
-        config["user"] or None,
-        config["password"] or None,
-        config["keepalive"],
-        _ssl(config),
-        level=level,
-        buffer_size=config["buffer_size"],
-        queue_bytes=_queue_bytes(config, store),
-        store=store,
-        max_inflight=config["max_inflight"],
-        max_mqueue_len=config["max_mqueue_len"],
-        max_awaiting_rel=_MAX_AWAITING_REL,
+        config["client_id"], config["server"], config["port"], config["user"] or None,
+        config["password"] or None, config["keepalive"], _ssl(config),
+        level=level, buffer_size=config["buffer_size"], store=store,
+        queue_bytes=_queue_bytes(config, store), max_inflight=config["max_inflight"],
+        max_mqueue_len=config["max_mqueue_len"], max_awaiting_rel=_MAX_AWAITING_REL,
         connect_timeout=_CONNECT_TIMEOUT_S,
-    )
+    )  # fmt: skip
 
 
 def sensors_of(text, board):
@@ -160,12 +143,8 @@ def _store(config, board, state):
 
 
 def _ssl(config):
-    if not config["tls"]:
-        return None
-    files = {"ca": config["tls"]}
-    if config["tls_cert"]:
-        files["cert"], files["key"] = config["tls_cert"], config["tls_key"]
-    return files
+    keys = {"ca": "tls", "cert": "tls_cert", "key": "tls_key"}
+    return {name: config[key] for name, key in keys.items() if config[key]} or None
 
 
 def _network(config, board):

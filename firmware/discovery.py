@@ -30,15 +30,13 @@ class Discovery:
         self._told = []
 
     def tell(self, reading, publish):
-        """publish(topic, text) what is not told yet of the values of a JSONReading.
+        """publish() as a client does, retained, what is not told yet of a JSONReading's values.
 
         Raises what publish() raises: the next call tells what is left."""
         for kind, name, _ in reading.named():
             if name not in self._told:
-                publish(
-                    ("%s/sensor/%s/%s/config" % (self._prefix, self._id, name)).encode(),
-                    self._description(kind, name).encode(),
-                )
+                topic = "%s/sensor/%s/%s/config" % (self._prefix, self._id, name)
+                publish(topic.encode(), self._description(kind, name).encode(), True, 1)
                 self._told.append(name)
 
     def _description(self, kind, name):

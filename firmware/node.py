@@ -66,7 +66,11 @@ class Node:
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
         self._is_json = config["format"] == "json"
-        self._reading = _reading_class(config)(config["client_id"], VERSION, state.boot)
+        if self._is_json:  # only what is used is loaded
+            from jsonreading import JSONReading as Reading
+        else:
+            from reading import Reading
+        self._reading = Reading(config["client_id"], VERSION, state.boot)
         self._schedule = Schedule(clock, state.interval_ms or config["interval_ms"])
         self._fault = health.Fault(store, state)
         self._name_topics(topic_root(config))
@@ -353,12 +357,9 @@ class Node:
             self._publish(stream)
         if self._discovery:
             try:
-                self._discovery.tell(self._reading, self._describe)
+                self._discovery.tell(self._reading, self._client.publish)
             except OSError:
                 pass  # queue full: with the next sample
-
-    def _describe(self, topic, text):
-        self._client.publish(topic, text, True, 1)
 
     def _measure(self):
         # -> False where it has to be done again, with the heap unlocked.
@@ -567,14 +568,3 @@ def topic_root(config):
     """PREFIX/DEVICE, or PREFIX/SITE/DEVICE where a site is set, as bytes."""
     names = [config["prefix"], config["site"], config["client_id"]]
     return "/".join(name for name in names if name).encode()
-
-
-def _reading_class(config):
-    # Only what is used is loaded.
-    if config["format"] == "json":
-        from jsonreading import JSONReading
-
-        return JSONReading
-    from reading import Reading
-
-    return Reading

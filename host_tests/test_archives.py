@@ -6,7 +6,6 @@ import tarfile
 import pytest
 
 from tools.archives import unpack
-from tools.project import ROOT
 
 NAMES = ["a.txt", "below/b.txt", "c.txt"]
 
@@ -38,10 +37,3 @@ def test_archive_is_unpacked_whole_or_some_of_it(archive, tmp_path):
     assert [(tmp_path / "all" / name).read_text() for name in NAMES] == NAMES
     unpack(archive, tmp_path / "some", [archive.getmember("c.txt")])
     assert [one.name for one in (tmp_path / "some").iterdir()] == ["c.txt"]
-
-
-def test_nothing_is_unpacked_in_another_way():
-    sources = [*(ROOT / "tools").rglob("*.py"), *(ROOT / "host_tests").rglob("*.py")]
-    here = (ROOT / "tools" / "archives.py", ROOT / "host_tests" / "test_archives.py")
-    callers = [path for path in sources if ".extractall(" in path.read_text(encoding="utf-8")]
-    assert sorted(callers) == sorted(here)

@@ -90,6 +90,9 @@ FILES = {
     "has a name that says what is inside": lambda path: path.stem not in _VAGUE,
     "is not generated": lambda path: path.suffix not in _GENERATED,
     "is of a size that git likes": lambda path: path.stat().st_size <= MOST_BYTES_TRACKED,
+    "unpacks archives as each Python can": lambda path: (
+        path.stem == "archives" or not re.search(rb"\.extractall\(", path.read_bytes())
+    ),
     # No checkout path, no home folder, and no mirror: package managers know theirs.
     "names no place of one machine": lambda path: not _PLACES.search(path.read_bytes()),
 }
@@ -234,18 +237,6 @@ def test_tools_import_each_other_one_way(depth):
     TopologicalSorter(arrows).prepare()  # raises CycleError, which names the circle
 
 
-def test_library_never_prints():
-    """But for robust's log(), where the program sets DEBUG."""
-    found = [
-        f"{shown(path)}:{node.lineno}"
-        for path in python_files("lib")
-        if path.stem != "robust"
-        for node in nodes(path, ast.Name)
-        if node.id == "print"
-    ]
-    assert found == []
-
-
 def private_constants():
     """(module, name, value) of each `NAME = const(value)` of the library."""
     for path in python_files("lib"):
@@ -300,6 +291,12 @@ def test_functions_have_few_ways_through():
     assert set(MAY_BRANCH) - found == set(), "simple by now: take it out of the list"
 
 
+def test_source_keeps_the_rules_of_pyproject():
+    """Modules have docstrings, the library does not print, and what else ruff looks for."""
+    command = [sys.executable, "-m", "ruff", "check", "--quiet", "."]
+    assert subprocess.run(command, cwd=ROOT).returncode == 0
+
+
 def test_functions_of_the_library_are_small():
     lengths = [
         node.end_lineno - node.body[0].lineno + 1
@@ -312,16 +309,6 @@ def test_functions_of_the_library_are_small():
 @pytest.mark.parametrize("rule", FILES)
 def test_every_file(rule):
     assert [shown(path) for path in repository_files() if not FILES[rule](path)] == []
-
-
-def test_every_module_opens_with_a_docstring():
-    # Scripts that are sent to a board as text open with a comment instead.
-    without = [
-        shown(path)
-        for path in python_files("lib", "firmware", "tools", "host_tests")
-        if path.stat().st_size and "device" not in path.parts and not ast.get_docstring(tree(path))
-    ]
-    assert without == []
 
 
 def test_nothing_that_git_ignores_is_tracked():

@@ -18,13 +18,12 @@ _END, _ESC = b"\xc0", b"\xdb"
 SYNC, READ_REG, SECURITY_INFO = 0x08, 0x0A, 0x14
 MEM_BEGIN, MEM_END, MEM_DATA = 0x05, 0x06, 0x07
 DEFL_BEGIN, DEFL_DATA, DEFL_END = 0x10, 0x11, 0x12
-FLASH_BEGIN, FLASH_DATA = 0x02, 0x03
 MD5 = 0x13
 
 MAGIC_REGISTER = 0x40001000
 ESP32_MAGIC = 0x00F01D83
-CHIP_IDS = {"esp32c3": 5, "esp32s3": 9, "esp32c6": 13}
-SPI_W0 = {"esp32": 0x3FF42080}
+CHIP_IDS = {"esp32c3": 5}
+SPI_W0 = 0x3FF42080  # of an ESP32
 WINBOND_4MB = 0x1640EF
 
 
@@ -84,11 +83,10 @@ class EspRom:
         elif command == READ_REG:
             self._reply(command, value=self._register(struct.unpack("<I", data)[0]))
         elif command == SECURITY_INFO:
-            chip = CHIP_IDS.get(self.mcu)
-            if chip is None:
-                self._reply(command, status=b"\x01\x05")  # the ESP32's ROM knows it not
+            if self.mcu == "esp32":  # its ROM knows it not
+                self._reply(command, status=b"\x01\x05")
             else:
-                self._reply(command, struct.pack("<IB7sII", 0, 0, b"", chip, 0))
+                self._reply(command, struct.pack("<IB7sII", 0, 0, b"", CHIP_IDS[self.mcu], 0))
         elif command == MEM_END:
             self._reply(command)
             if struct.unpack_from("<II", data)[0] == 0:  # run what was loaded
@@ -96,31 +94,28 @@ class EspRom:
                 self._send(b"OHAI")
         elif command == MD5:
             start, size = struct.unpack_from("<II", data)
-            digest = hashlib.md5(self.flash[start : start + size])
-            self._reply(command, digest.digest() if self._is_stub else digest.hexdigest().encode())
+            self._reply(command, hashlib.md5(self.flash[start : start + size]).digest())
         else:
             self._write(command, data)
             self._reply(command)
         return self._lose_after is not None and self._lose_after <= 0
 
     def _write(self, command, data):
-        if command in (DEFL_BEGIN, FLASH_BEGIN):
+        if command == DEFL_BEGIN:
             size, _, _, self._at = struct.unpack_from("<IIII", data)
-            self._inflate = zlib.decompressobj() if command == DEFL_BEGIN else None
+            self._inflate = zlib.decompressobj()
             self.flash[self._at : self._at + size] = b"\xff" * size
-        elif command in (DEFL_DATA, FLASH_DATA):
+        elif command == DEFL_DATA:
             size = struct.unpack_from("<I", data)[0]
-            body = data[16 : 16 + size]
-            body = self._inflate.decompress(body) if self._inflate else body
+            body = self._inflate.decompress(data[16 : 16 + size])
             self.flash[self._at : self._at + len(body)] = body
             self._at += len(body)
             if self._lose_after is not None:
                 self._lose_after -= len(body)
 
     def _register(self, address):
-        if address == MAGIC_REGISTER:
-            return ESP32_MAGIC if self.mcu == "esp32" else 0
-        return WINBOND_4MB if address == SPI_W0.get(self.mcu) else 0
+        known = {MAGIC_REGISTER: ESP32_MAGIC, SPI_W0: WINBOND_4MB} if self.mcu == "esp32" else {}
+        return known.get(address, 0)
 
     def _reply(self, command, data=b"", value=0, status=b"\0\0"):
         status = status if self._is_stub else status + b"\0\0"

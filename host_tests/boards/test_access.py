@@ -44,10 +44,8 @@ class Peer:
         self.client = paho.Client(paho.CallbackAPIVersion.VERSION2, protocol=paho.MQTTv5)
         if user:
             self.client.username_pw_set(user, f"of {user}")
-        self.client.on_connect = lambda client, data, flags, reason, _: self.refusals.append(
-            reason
-        )
-        self.client.on_publish = lambda client, data, mid, reason, _: self.taken.append(reason)
+        self.client.on_connect = lambda *about: self.refusals.append(about[3])
+        self.client.on_publish = lambda *about: self.taken.append(about[3])
         self.client.on_message = lambda client, data, message: self.heard.append(message.topic)
         self.client.on_subscribe = lambda *_: self.taken.append(None)
         self.client.connect(broker.host, broker.port)

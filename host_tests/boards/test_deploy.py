@@ -1,6 +1,7 @@
 """Deployment on a virtual board through the real mpremote, unplugged at bad moments too."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import pty
@@ -307,26 +308,27 @@ def test_check_port_that_is_not_there_names_those_that_are(monkeypatch, tmp_path
     assert text in caught.value.message
 
 
-def test_check_port_when_in_use_says_busy():
-    import fcntl
-
+@pytest.fixture
+def line():
+    """The descriptor of a serial port at which nobody is."""
     master, slave = pty.openpty()
-    fcntl.flock(slave, fcntl.LOCK_EX)
-    with pytest.raises(BoardError, match="busy"):
-        check_port(os.ttyname(slave))
+    yield slave
     os.close(master)
     os.close(slave)
 
 
-def test_mpremote_that_is_killed_says_what_to_do(monkeypatch):
+def test_check_port_when_in_use_says_busy(line):
+    fcntl.flock(line, fcntl.LOCK_EX)
+    with pytest.raises(BoardError, match="busy"):
+        check_port(os.ttyname(line))
+
+
+def test_mpremote_that_is_killed_says_what_to_do(monkeypatch, line):
     """The last thing that it had printed was told, half of the board's inventory."""
     kill = "import os; print('{', flush=True); os.kill(os.getpid(), 9)"
     monkeypatch.setattr(remote, "MPREMOTE", [sys.executable, "-c", kill])
-    master, slave = pty.openpty()
     with pytest.raises(BoardError, match="broke off; plug the board in and run the same command"):
-        remote.Remote(os.ttyname(slave)).execute("pass")
-    os.close(master)
-    os.close(slave)
+        remote.Remote(os.ttyname(line)).execute("pass")
 
 
 @pytest.mark.parametrize(

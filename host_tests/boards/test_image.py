@@ -1,7 +1,6 @@
 """Images opened again with other tools, and by real MicroPython; also ROMFS, and new boards."""
 
 import hashlib
-import re
 import shutil
 import struct
 import subprocess
@@ -10,6 +9,7 @@ import sys
 import pytest
 
 from host_tests.boards import firmware_images
+from host_tests.docs import blocks
 from tools.boards import compile as compiling
 from tools.boards import profile as profiles
 from tools.boards.compile import build_tree, make_romfs, tree_files
@@ -22,7 +22,6 @@ from tools.boards.places import BOARDS
 from tools.boards.profile import Memory, board_names, load_profile
 from tools.boards.uf2 import read_uf2
 from tools.micropython import choose
-from tools.project import ROOT
 
 FLASHED = [name for name in board_names() if load_profile(name).flash.method != "none"]
 # One of each layout: what differs beside it are constants.
@@ -81,41 +80,26 @@ def test_image_boots_on_virtual_board_and_passes_its_own_check(name, boot, built
     assert report["journal"] == {"inflight": 0, "queued": 0}
 
 
-@pytest.fixture
-def page(tmp_path, monkeypatch):
-    """The page's blocks of code; the tools look for boards in a folder of this test's own."""
+def test_board_and_chip_of_the_page_build_an_image_that_boots(boot, tmp_path, monkeypatch):
+    """The board with the chip, which is one table more; with its own chip: test_typed.py."""
+    page, name = "docs/reference/board-profiles.md", "LILYGO_TTGO_LORA32"
+    facts, chip = blocks.texts(page, "toml")
+    (pins,) = blocks.texts(page, "python")
     folder = tmp_path / "boards"
     shutil.copytree(BOARDS, folder)
     for module in (profiles, compiling):
         monkeypatch.setattr(module, "BOARDS", folder)
-    profiles.shared_facts.cache_clear()
-    text = (ROOT / "docs/reference/board-profiles.md").read_text()
-    yield folder, re.findall(r"```(?:toml|python)\n(.*?)```", text, re.DOTALL)
-    profiles.shared_facts.cache_clear()
-
-
-def test_board_of_the_page_builds_an_image_that_boots(page, boot, tmp_path):
-    folder, (facts, pins, _) = page
-    new = folder / "LILYGO_TTGO_LORA32"
-    new.mkdir()
-    (new / "board.toml").write_text(facts)
-    (new / "board.py").write_text(pins)
-    profile = load_profile(new.name)
-    report = boot(profile, tree_files(build_tree(profile, tmp_path / "fs")))
-    assert report["board"] == "LILYGO_TTGO_LORA32"
-
-
-def test_chip_of_the_page_is_one_table_more(page, boot, tmp_path, monkeypatch):
-    folder, (_, _, chip) = page
+    monkeypatch.setattr(profiles, "shared_facts", profiles.shared_facts.__wrapped__)  # no cache
     with (folder / "chips.toml").open("a") as file:
         file.write(chip)
-    board = folder / "ESP32_GENERIC_C6" / "board.toml"
-    board.write_text(board.read_text().replace('mcu = "esp32c6"', 'mcu = "esp32c61"'))
+    (folder / name).mkdir()
+    (folder / name / "board.toml").write_text(facts.replace('"esp32"', '"esp32c61"'))
+    (folder / name / "board.py").write_text(pins)
     monkeypatch.setitem(firmware_images.CHIP_IDS, "esp32c61", 20)
-    profile = load_profile("ESP32_GENERIC_C6")
+    profile = load_profile(name)
     assert profile.chip == "ESP32C61"
     report = boot(profile, tree_files(build_tree(profile, tmp_path / "fs")))
-    assert report["board"] == "ESP32_GENERIC_C6"
+    assert report["board"] == name
 
 
 # Mounts the image and makes a client of what is in it.

@@ -53,14 +53,13 @@ def start(chip, monkeypatch):
     board = SimpleNamespace(NETWORK="wifi", WATCHDOG_MS=WATCHDOG_MS, radio=radio)
     wlan = SimpleNamespace(deinit=lambda: radio.append("off"))
     network = SimpleNamespace(STA_IF=0, WLAN=lambda interface: wlan)
+    for module in ("machine", chip), ("board", board), ("network", network):
+        monkeypatch.setitem(sys.modules, *module)
+    monkeypatch.syspath_prepend(str(BOARDS / "ports"))
 
     def begin(name="Raspberry Pi Pico W with RP2040"):
-        monkeypatch.setitem(sys.modules, "machine", chip)
-        monkeypatch.setitem(sys.modules, "board", board)
-        monkeypatch.setitem(sys.modules, "network", network)
-        monkeypatch.syspath_prepend(str(BOARDS / "ports"))
-        monkeypatch.delitem(sys.modules, "rp2", raising=False)
-        monkeypatch.delitem(sys.modules, "onchip", raising=False)
+        for module in ("rp2", "onchip"):
+            sys.modules.pop(module, None)
         import rp2
 
         rp2.time = chip.clock

@@ -127,14 +127,9 @@ def test_line_of_reading_of_a_hostile_device_is_harmless():
 
 
 def started(mosquitto, errors, command, *words):
-    server = f"{mosquitto.host}:{mosquitto.port}"
-    return subprocess.Popen(
-        [sys.executable, "-m", "tools", "boards", command, "--server", server, *words],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=errors,
-        text=True,
-    )
+    argv = [sys.executable, "-m", "tools", "boards", command, *words]
+    argv += ["--server", f"{mosquitto.host}:{mosquitto.port}"]
+    return subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
 def test_watch_command_shows_what_comes_and_ends_well_by_ctrl_c(shared_mosquitto):
@@ -258,14 +253,9 @@ def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_c
         files = [str(device_certificates / f) for f in ("ca.crt", "one.crt", "one.key")]
         client = connect(server[1], None, None, *files)
         heard = []
-
-        def hear(line):
-            heard.append(line)
-            client.disconnect()
-
         client.publish("watched/hall-1/status", "online", retain=True)
         with pytest.raises(BoardError, match="disconnected"):
-            listen(client, "watched", hear)
+            listen(client, "watched", lambda line: heard.append(line) or client.disconnect())
     assert [line.split(" ", 2)[2] for line in heard] == ["hall-1 is online"]
     output = run("watch", *server, "--cert", device_certificates / "one.crt", status=2)
 

@@ -13,8 +13,6 @@ def site(tmp_path_factory):
     """The folder of the site, built as `make docs` does it, where a warning is an error."""
     out = tmp_path_factory.mktemp("site") / "site"
     command = [sys.executable, "-m", "tools", "docs", "build", "--out", str(out)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return out

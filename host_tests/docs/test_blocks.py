@@ -67,9 +67,8 @@ def test_what_is_checked_elsewhere_is_named_there():
     pages = {f"{one.page}-{one.kind}" for one in blocks.ALL}
     for test, named in ELSEWHERE.items():
         assert set(named) - pages == set()
-        text = (ROOT / "host_tests" / test).read_text()
         for block in named:
-            assert block.rpartition("/")[2].rpartition("-")[0] in text, (test, block)
+            assert block.rpartition("/")[2].rpartition("-")[0] in source(test), (test, block)
 
 
 def printed_below(block):
@@ -106,33 +105,17 @@ def test_readme_has_two_short_programs():
     assert max(len(text.splitlines()) for text in programs) < 35
 
 
+def source(test):
+    return (ROOT / "host_tests" / test).read_text()
+
+
+# How tests name a line that they type as it stands on its page: by the words it begins with.
+_TYPED = re.compile(r'(?:\.type\(\s*(?:"[^"]*"|\w+), |line_of_the_guide\()"([^"]+)"')
+_TYPING = ("boards/test_dist.py", "boards/test_typed.py", "docs/test_typed.py")
 # Which test runs these lines: its file has the page's name, or these words, with which
 # a line begins.
 RUN = {
-    "boards/test_dist.py": [
-        "mpremote mip install",
-        "mpremote rm",
-        "python3 -m http.server",
-        "umqtt31 --help",
-        "umqtt31 deploy",
-    ],
-    "boards/test_typed.py": [
-        ".venv/bin/mpremote exec",
-        "make deploy",
-        "make flash BOARD=ESP32",
-        "make flash BOARD=RPI",
-        "make image BOARD=ESP32",
-        "make image BOARD=RPI",
-        "make monitor",
-        "make provision",
-        "make release",
-        "make rollout",
-        "make test TESTS=host_tests/boards",
-        "make watch",
-        "python -m tools boards command",
-        "python -m tools boards key",
-        "python -m tools boards show",
-    ],
+    **{test: _TYPED.findall(source(test)) for test in _TYPING},
     "boards/test_virtual_board.py": [".venv/bin/mpremote cp", "mpremote cp"],
     "docs/test_start.py": [
         "MICROPYPATH",
@@ -141,12 +124,6 @@ RUN = {
         "mosquitto -c",
         "mosquitto_pub",
         "mosquitto_sub -i desk",
-    ],
-    "docs/test_typed.py": [
-        "make setup",
-        "python -m host_tests sim replay",
-        "python -m host_tests.fleet.simulate",
-        "python -m tools fleet package",
     ],
     "fleet/cluster.py": ["spark-class"],
     "tls/test_errors.py": ["openssl", "printf"],
@@ -181,10 +158,9 @@ def test_each_line_is_run_or_it_is_said_why_not():
     assert [line for _, line in lines if not line.startswith(known)] == []
     assert [begin for begin in known if not any(x.startswith(begin) for _, x in lines)] == []
     for test, begins in RUN.items():
-        text = (ROOT / "host_tests" / test).read_text()
         for begin in begins:
-            pages = [page for page, line in lines if line.startswith(begin)]
-            assert begin in text or any(page in text for page in pages), (begin, test)
+            named = {begin, *(page for page, line in lines if line.startswith(begin))}
+            assert any(words in source(test) for words in named), (begin, test)
 
 
 @here("sh", "console")

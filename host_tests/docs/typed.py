@@ -21,6 +21,7 @@ from tools.project import ROOT
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")
 _INSTALLED = (".venv", ".tools")
+_PRINTS = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 _FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
 
 
@@ -56,12 +57,11 @@ class Project:
         """A file of the page's."""
         (self.folder / name).write_text(self._here(text))
 
-    def type(self, page, begin, *more, status=0, ctrl_c=False, then=None):
+    def type(self, page, begin, *more, ctrl_c=False, then=None):
         """Run the page's line that begins so, with `more` words at its end -> what it printed.
 
-        It has to print what the page shows, and to end with `status`; with `ctrl_c` it is
-        stopped as soon as it has printed that.  `then`: a word, and what is done when it has
-        printed that.
+        It has to print what the page shows, and to end well; with `ctrl_c` it is stopped as soon
+        as it has printed that.  `then`: a word, and what is done when it has printed that.
         """
         line, shown = _entered(page, begin)
         words = [*shlex.split(self._here(line), comments=True), *more]
@@ -77,21 +77,14 @@ class Project:
                     is_stopped = True
                     os.killpg(process.pid, signal.SIGINT)
         assert pattern.search(printed), f"{words} printed, instead of {shown}:\n{printed[-3000:]}"
-        assert is_stopped or process.returncode == status, f"{words}: {printed}"
+        assert is_stopped or process.returncode == 0, f"{words}: {printed}"
         return printed
 
     @contextlib.contextmanager
     def _started(self, words):
-        process = subprocess.Popen(
-            words,
-            cwd=self.folder,
-            env=self._environment,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # so that Ctrl-C goes to all of it, and not to the tests
-        )
+        # In a session of its own, so that Ctrl-C goes to all of it, and not to the tests.
+        about = {"cwd": self.folder, "env": self._environment, "start_new_session": True}
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **about, **_PRINTS)
         alarm = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
         alarm.start()
         try:
@@ -106,14 +99,7 @@ class Terminal:
 
     def __init__(self, argv, folder, environment=None):
         self._lines = queue.Queue()
-        self._process = subprocess.Popen(
-            argv,
-            cwd=folder,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-        )
+        self._process = subprocess.Popen(argv, cwd=folder, env=environment, **_PRINTS)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -127,17 +113,12 @@ class Terminal:
     def __exit__(self, *_):
         self.stop(signal.SIGKILL)
 
-    def wait_for(self, line):
-        """-> the lines up to `line`, which has to come."""
+    def wait_for(self, end):
+        """-> the lines up to one that ends so, which has to come."""
         seen = []
-        while not seen or seen[-1] != line:
+        while not seen or not seen[-1].endswith(end):
             seen.append(self._lines.get(timeout=SECONDS))
         return seen
-
-    def wait_for_end(self, word):
-        """Read on until a line ends with `word`."""
-        while not self._lines.get(timeout=SECONDS).endswith(word):
-            pass
 
     def stop(self, number=signal.SIGINT):
         """Ctrl-C, unless another signal is given -> the lines that nobody had read."""

@@ -30,7 +30,12 @@ class FakeMessage:
 
 
 class FakeClient:
-    """The client's face as far as the node uses it; the test plays the broker."""
+    """The client's face as far as the node uses it; the test plays the broker.
+
+    `on_poll(timeout_ms)` and `on_publish(topic, msg)` are the test's, before anything is done.
+    """
+
+    on_poll = on_publish = staticmethod(lambda *_: None)
 
     def __init__(self, clock):
         self.clock = clock
@@ -65,11 +70,10 @@ class FakeClient:
         return 60000
 
     def poll(self, timeout_ms):
-        if isinstance(self.error, MemoryError):
-            error, self.error = self.error, None
-            raise error
+        self.on_poll(timeout_ms)
         if self.error:
-            self.is_connected, error, self.error = False, self.error, None
+            error, self.error = self.error, None
+            self.is_connected = isinstance(error, MemoryError)
             raise error
         if self.to_deliver:
             self.clock.now_ms += 1
@@ -82,6 +86,7 @@ class FakeClient:
         return 0
 
     def publish(self, topic, msg, retain, qos):
+        self.on_publish(topic, msg)
         if qos and self.queued >= self.room:
             raise OSError("full")
         if not qos and not self.is_connected:

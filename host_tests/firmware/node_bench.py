@@ -1,9 +1,11 @@
 """A node with a network, a LED, a sensor and a watchdog that are fakes."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 from host_tests.firmware.decoding import decode
 from node import Node
+from ota import Updates
 from settings import complete
 from state import State
 
@@ -88,11 +90,5 @@ class Bench:
 
 def fake_updates():
     """An ota.Updates to which nothing happens."""
-    return SimpleNamespace(
-        attach=lambda *_: None,
-        is_complete=False,
-        is_receiving=False,
-        is_on_trial=False,
-        told_at_start=lambda: None,
-        takes_back=lambda: False,
-    )
+    quiet = {"is_complete": False, "is_receiving": False, "is_on_trial": False}
+    return Mock(Updates, **quiet, **{"takes_back.return_value": False})

@@ -2,11 +2,12 @@
 
 from itertools import pairwise
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 
 from host_tests.firmware.conftest import FakeMessage
-from host_tests.firmware.node_bench import CONFIG, fake_updates
+from host_tests.firmware.node_bench import CONFIG, FakeSensor, fake_updates
 from node import topic_root
 from umqtt31 import REFUSED_FILTER, MQTTError
 
@@ -87,22 +88,16 @@ def test_node_that_fell_behind_does_not_make_up_for_missed_samples(bench):
     assert bench.node.accepted[2] <= before + 3
 
 
-class FloatingSensor:
-    """Allocates: with the heap locked that is a MemoryError."""
+def test_node_whose_sensor_allocates_takes_the_same_sample_unlocked(bench):
+    """The sample was lost, and each one after it: a node online published nothing more."""
 
-    def __init__(self, bench):
-        self.bench = bench
-
-    def measure(self, reading):
+    def measure(reading):
         reading.add(3, 101_325)
-        if self.bench.node._is_locked:
+        if bench.node._is_locked:
             raise MemoryError("heap is locked")
         reading.add(1, 2150)
 
-
-def test_node_whose_sensor_allocates_takes_the_same_sample_unlocked(bench):
-    """The sample was lost, and each one after it: a node online published nothing more."""
-    bench.node._sensors.append(FloatingSensor(bench))
+    bench.node._sensors.append(SimpleNamespace(measure=measure))
     bench.run_ms(10_000)
     assert len(bench.readings(2)) == 10
     assert bench.readings(2)[-1]["values"] == [(1, 2100), (3, 101_325), (1, 2150)]
@@ -110,27 +105,18 @@ def test_node_whose_sensor_allocates_takes_the_same_sample_unlocked(bench):
     assert bench.node.sensor_errors == 0
 
 
-class WrongSensor:
-    def __init__(self, value):
-        self.value = value
-
-    def measure(self, reading):
-        reading.add(3, 7)
-        reading.add(1, self.value)
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, "WrongSensor: TypeError: "),
-        (float("nan"), "WrongSensor: TypeError: "),
-        ("21", "WrongSensor: TypeError: "),
-        (1 << 31, "WrongSensor: ValueError: 2147483648 has more than 32 bits"),
+        (None, "FakeSensor: TypeError: "),
+        (float("nan"), "FakeSensor: TypeError: "),
+        ("21", "FakeSensor: TypeError: "),
+        (1 << 31, "FakeSensor: ValueError: 2147483648 has more than 32 bits"),
     ],
 )
 def test_node_whose_sensor_is_wrong_goes_on_without_it_and_says_so_once(bench, value, text):
     """It reset every five seconds, for ever, and could not even be updated."""
-    bench.node._sensors.insert(0, WrongSensor(value))
+    bench.node._sensors.insert(0, FakeSensor((3, 7), (1, value)))
     bench.run_ms(5000)
     assert len(bench.readings(2)) == 5
     assert bench.readings(2)[-1]["values"] == [(3, 7), (1, 2100)]
@@ -153,15 +139,9 @@ def test_node_always_feeds_the_watchdog_within_two_seconds(bench):
 def test_node_feeds_the_watchdog_while_it_waits_for_a_slow_broker(make_bench, client, clock):
     """Three answers of 5 s each, and the shortest watchdog bites after 8.3: at each start."""
     bench = make_bench({"updates": fake_updates()}, time_topic="sensors/time")
-    asked = []
-
-    def subscribe(topic, qos):
-        asked.append(topic)
-        clock.sleep_ms(5000)
-
-    client.subscribe = subscribe
+    client.subscribe = Mock(side_effect=lambda *_: clock.sleep_ms(5000))
     bench.run_ms(30_000)
-    assert len(asked) == 3
+    assert client.subscribe.call_count == 3
     assert max(after - before for before, after in pairwise(bench.fed)) < 8300
 
 
@@ -208,13 +188,12 @@ def test_topic_root_holds_prefix_site_and_device(extra, root):
 
 
 def test_node_tells_its_updates_what_is_retained(make_bench):
-    taken, updates = [], fake_updates()
-    updates.take = lambda *words: taken.append(words)
+    updates = fake_updates()
     bench = make_bench({"updates": updates})
     bench.run_ms(1500)
     topic = b"sensors/node-7/update"
     bench.take(FakeMessage(b"O", True, topic), FakeMessage(b"C", False, topic))
-    assert taken == [(b"O", True), (b"C", False)]
+    assert updates.take.mock_calls == [call(b"O", True), call(b"C", False)]
 
 
 @pytest.mark.parametrize(("is_on_trial", "count"), [(True, 3), (False, 1)])

@@ -83,12 +83,11 @@ def test_node_on_reset_answers_drains_says_offline_and_disconnects(bench):
     bench.client.inflight = 1
     bench.client.to_deliver.append(b"#r reset")
 
-    def acknowledge(timeout_ms, poll=bench.client.poll):
+    def acknowledge(timeout_ms):
         if (b"sensors/node-7/status", b"offline", True, 1) in bench.client.published:
             bench.client.inflight = 0
-        return poll(timeout_ms)
 
-    bench.client.poll = acknowledge
+    bench.client.on_poll = acknowledge
     assert bench.node.run() == 0
     assert [one[1:] for one in bench.client.published[-2:]] == [
         (b"offline", True, 1), (b"r done", False, 1)
@@ -181,13 +180,7 @@ def test_node_without_memory_for_a_message_acknowledges_it_and_says_so(bench):
     """Twenty that were not acknowledged, and the broker sent nothing any more."""
 
     class Large(FakeMessage):
-        @property
-        def payload(self):
-            raise MemoryError("no room")
-
-        @payload.setter
-        def payload(self, data):
-            pass
+        payload = property(Mock(side_effect=MemoryError("no room")), Mock())
 
     rounds = bench.node.unlocked_rounds
     bench.take(Large(b""), FakeMessage(b"#1 sample"))
@@ -198,14 +191,13 @@ def test_node_without_memory_for_a_message_acknowledges_it_and_says_so(bench):
 
 def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(bench):
     """Each was obeyed, and from the ninth on nobody heard of it."""
-    publish, full = bench.client.publish, [True]
+    full = [True]
 
-    def publish_or_not(topic, *rest):
+    def refuse(topic, msg):
         if full and topic.endswith(b"/answer"):
             raise OSError("full")
-        publish(topic, *rest)
 
-    bench.client.publish = publish_or_not
+    bench.client.on_publish = refuse
     bench.take(*[b"#%d interval %d" % (i, 100_000 + i) for i in range(70)], ms=3000)
     assert bench.node.interval_ms == 100_007
     full.clear()
@@ -220,14 +212,12 @@ def test_node_whose_queue_is_full_obeys_no_command_that_it_could_not_answer(benc
 @pytest.mark.parametrize("code", [TOO_LARGE, 0x95])  # for the client's buffer, for the broker
 def test_node_gives_up_an_answer_that_is_too_large_and_no_other(bench, code):
     """It waited for room for ever, and all later answers behind it."""
-    publish = bench.client.publish
 
-    def publish_or_not(topic, msg, *rest):
+    def refuse(topic, msg):
         if len(msg) > 20:
             raise MQTTError(code)
-        publish(topic, msg, *rest)
 
-    bench.client.publish = publish_or_not
+    bench.client.on_publish = refuse
     bench.take(b"#1 sample", b"#2 dance", b"#3 sample")
     assert bench.said("answer") == [b"1 done", b"3 done"]
 

@@ -18,15 +18,13 @@ def make_sleeper(make_bench, client):
 
     The fake broker acknowledges what was queued, as soon as it is polled.
     """
-    poll, client.answers = client.poll, True
+    client.answers = True
 
     def deliver(timeout_ms):
         if client.answers:
             client.queued = 0
-        return poll(timeout_ms)
 
-    client.poll = deliver
-
+    client.on_poll = deliver
     return lambda *about, **config: make_bench(*about, **SLEEPER | config)
 
 
@@ -80,13 +78,13 @@ def test_sleeper_that_receives_an_update_stays_awake_for_it(
     """It slept after 250 ms without a chunk: over a slow link four of them came a wake."""
     updates = fake_updates()
     bench = make_sleeper({"updates": updates}, awake_ms=20_000)
-    poll = client.poll
+    deliver = client.on_poll
 
     def receive(timeout_ms):
         updates.is_receiving = clock.now_ms < takes_s * 1000
-        return poll(timeout_ms)
+        deliver(timeout_ms)
 
-    client.poll = receive
+    client.on_poll = receive
     assert bench.node.run()
     assert awake_s * 1000 <= clock.now_ms < awake_s * 1000 + 3000
 
@@ -94,15 +92,9 @@ def test_sleeper_that_receives_an_update_stays_awake_for_it(
 def test_sleeper_with_all_said_listens_for_a_quarter_of_a_second(make_sleeper, client):
     """It was a whole one, with the radio on."""
     bench = make_sleeper()
-    polls, poll = [], client.poll
-
-    def noted(timeout_ms):
-        polls.append(timeout_ms)
-        return poll(timeout_ms)
-
-    client.poll = noted
+    client.poll = Mock(side_effect=client.poll)
     assert bench.node.run()
-    assert polls[-1] == 250
+    client.poll.assert_called_with(250)
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -132,20 +124,17 @@ def test_sleeper_whose_firmware_is_on_trial_tries_the_broker_at_each_wake(
     make_sleeper, client, sleep_after
 ):
     """At the second it went back untried: asleep, `trial_s` was over, or the radio stayed off."""
-    taken_back, told = [], []
-    client.can_connect = False
+    updates = fake_updates()
+    updates.is_on_trial = True
     for wake in range(3):
-        updates = fake_updates()
-        updates.is_on_trial = True
-        updates.takes_back = lambda: taken_back.append(1)
-        updates.told_at_start = lambda: told.append(1)
         client.can_connect = wake == 2
         options = {"cause": 4, "updates": updates}
         bench = make_sleeper(options, wake > 0, sleep_after=sleep_after, trial_s=60)
         assert bench.node.run()
         assert bench.calls("reconnect")
         client.calls.clear()
-    assert (taken_back, told) == ([], [1])
+    updates.takes_back.assert_not_called()
+    updates.told_at_start.assert_called_once_with()
 
 
 def test_sleeper_counts_what_it_refused_over_its_sleeps(make_sleeper, client):

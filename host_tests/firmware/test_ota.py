@@ -568,18 +568,16 @@ def test_update_that_leaves_no_room_for_its_moves_is_refused(board, monkeypatch)
     assert files() == OLD
 
 
-def test_boot_py_goes_on_to_main_py_whatever_the_flash_does(board, monkeypatch, capsys):
+def test_boot_py_goes_on_to_main_py_whatever_the_flash_does(board, monkeypatch):
     """On a board main.py does not run when boot.py has failed, and nobody resets it."""
     shown = []
     monkeypatch.setattr(sys, "print_exception", shown.append, raising=False)
     monkeypatch.setitem(sys.modules, "micropython", SimpleNamespace())
     Node().receive(bundle_of())
-    full_at(monkeypatch, "previous/trial")
-    runpy.run_path(str(FIRMWARE / "boot.py"))
+    with monkeypatch.context() as patch:
+        full_at(patch, "previous/trial")
+        runpy.run_path(str(FIRMWARE / "boot.py"))
     assert [str(error) for error in shown] == ["[Errno 28] ENOSPC"]
-    monkeypatch.undo()
-    monkeypatch.chdir(board)
-    monkeypatch.setitem(sys.modules, "micropython", SimpleNamespace())
     runpy.run_path(str(FIRMWARE / "boot.py"))
     assert is_new(files())
     assert update.is_on_trial()

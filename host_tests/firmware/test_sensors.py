@@ -4,6 +4,7 @@ import struct
 import sys
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -24,16 +25,13 @@ class Values(list):
         self.append((kind, value))
 
 
-class FakeI2C:
-    def __init__(self, answer):
-        self.answer = answer
-        self.written = []
+def i2c_of(answer):
+    """A bus on which a part answers so, in hex."""
 
-    def writeto(self, address, data):
-        self.written.append((address, bytes(data)))
+    def readfrom_into(address, buf):
+        buf[:] = bytes.fromhex(answer)
 
-    def readfrom_into(self, address, buf):
-        buf[:] = self.answer
+    return Mock(readfrom_into=readfrom_into)
 
 
 @pytest.fixture
@@ -60,34 +58,26 @@ def measured(sensor):
     ],
 )
 def test_sht3x_answer_is_converted_as_in_the_datasheet(slept, answer, values):
-    i2c = FakeI2C(bytes.fromhex(answer))
+    i2c = i2c_of(answer)
     assert measured(SHT3x(i2c)) == values
-    assert i2c.written == [(0x44, b"\x24\x00")]
+    i2c.writeto.assert_called_once_with(0x44, b"\x24\x00")
     assert slept == [16]
 
 
 @pytest.mark.parametrize("answer", ["beef93beef92", "beef92beef93"])
 def test_sht3x_with_wrong_crc_raises_oserror(slept, answer):
     with pytest.raises(OSError, match="CRC"):
-        measured(SHT3x(FakeI2C(bytes.fromhex(answer))))
+        measured(SHT3x(i2c_of(answer)))
 
 
 def test_rp2_temperature_at_706_millivolts_is_27_degrees(monkeypatch):
-    raw = [14021]  # 706 mV of 3.3 V in 65536 steps
-
-    class ADC:
-        CORE_TEMP = 4
-
-        def __init__(self, channel):
-            assert channel == 4
-
-        def read_u16(self):
-            return raw[0]
-
-    monkeypatch.setitem(sys.modules, "machine", SimpleNamespace(ADC=ADC))
+    adc = Mock(CORE_TEMP=4)
+    # 706 mV of 3.3 V in 65536 steps; 34.42 mV less: 20 °C more
+    adc.return_value.read_u16.side_effect = [14021, 13338]
+    monkeypatch.setitem(sys.modules, "machine", SimpleNamespace(ADC=adc))
     sensor = RP2Temperature()
+    adc.assert_called_once_with(4)
     assert measured(sensor) == [(1, pytest.approx(2700, abs=5))]
-    raw[0] = 13338  # 34.42 mV less: 20 °C more
     assert measured(sensor) == [(1, pytest.approx(4700, abs=5))]
 
 
@@ -157,24 +147,9 @@ def test_bme280_is_converted_as_in_the_datasheet(slept, raw):
     assert slept == [10]
 
 
-class Bus:
+def one_wire(parts):
     """1-Wire with parts: {code: what their scratchpad begins with}."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.calls = []
-
-    def scan(self):
-        return [bytearray(code) for code in self.parts]
-
-    def write_scratch(self, part, data):
-        self.calls.append((part, data))
-
-    def convert_temp(self):
-        self.calls.append("convert")
-
-    def read_scratch(self, part):
-        return self.parts[part]
+    return Mock(scan=lambda: [bytearray(code) for code in parts], read_scratch=parts.get)
 
 
 # Table 1 of the datasheet.
@@ -182,19 +157,20 @@ class Bus:
     ("raw", "value"), [(0x07D0, 12500), (0x0191, 2506), (0, 0), (0xFFF8, -50), (0xFC90, -5500)]
 )
 def test_ds18b20_is_converted_as_in_the_datasheet(monkeypatch, raw, value):
-    bus = Bus({b"\x28b": raw.to_bytes(2, "little"), b"\x28a": b"\0\0", b"\x10x": b""})
-    monkeypatch.setattr(time, "sleep_ms", bus.calls.append)
+    bus = one_wire({b"\x28b": raw.to_bytes(2, "little"), b"\x28a": b"\0\0", b"\x10x": b""})
+    monkeypatch.setattr(time, "sleep_ms", bus.sleep_ms)
     sensor = DS18B20(bus)
     assert measured(sensor) == measured(sensor) == [(1, 0), (1, value)]
-    assert bus.calls == [(b"\x28a", b"\0\0\x5f"), (b"\x28b", b"\0\0\x5f")] + ["convert", 375] * 2
+    set_up = [call.write_scratch(part, b"\0\0\x5f") for part in (b"\x28a", b"\x28b")]
+    assert bus.mock_calls == set_up + [call.convert_temp(), call.sleep_ms(375)] * 2
 
 
 def test_ds18b20_without_a_part_raises_oserror_until_there_is_one(slept):
-    bus = Bus({})
-    sensor = DS18B20(bus)
+    parts = {}
+    sensor = DS18B20(one_wire(parts))
     with pytest.raises(OSError, match="no part answers"):
         measured(sensor)
-    bus.parts[b"\x28a"] = b"\x08\0"
+    parts[b"\x28a"] = b"\x08\0"
     assert measured(sensor) == [(1, 50)]
 
 
@@ -220,18 +196,13 @@ def test_setting_sensors_makes_them_after_the_boards_own(monkeypatch):
 
 def test_board_whose_sensors_cannot_be_made_starts_no_watchdog(tmp_path, monkeypatch, capsys):
     """It reset the board again and again, and nobody could read why."""
-
-    def fail():
-        raise ValueError("invalid pin")
-
-    started: list[int] = []
     monkeypatch.chdir(tmp_path)
-    machine = SimpleNamespace(WDT=lambda timeout: started.append(timeout))
+    machine = Mock()
     monkeypatch.setitem(sys.modules, "machine", machine)
     board = SimpleNamespace(
         NAME="fake", NETWORK="host", HostNetwork=FakeNetwork, WATCHDOG_MS=8300,
-        reset_cause=int, sensors=fail,
+        reset_cause=int, sensors=Mock(side_effect=ValueError("invalid pin")),
     )  # fmt: skip
     assert assemble(CONFIG | {"store": "ram"}, board) is None
     assert "cannot start: invalid pin" in capsys.readouterr().out
-    assert started == []
+    machine.WDT.assert_not_called()

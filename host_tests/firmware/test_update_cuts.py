@@ -41,14 +41,9 @@ def test_update_cut_at_any_two_operations_ends_well(
     (tmp_path / "old").write_text(repr(OLD))
     (tmp_path / "new").write_text(repr(NEW))
     (tmp_path / "bundle").write_bytes(make_bundle("desk", NEW, KEY, 1, base))
-    done = choose(bits=64).run(
-        Path(__file__).with_name("device") / "cut_update.py",
-        args=[way, program_bytes, KEY.hex()],
-        micropypath=[tree, ROOT],
-        cwd=tmp_path,
-        heap_bytes=64 << 20,
-        timeout=600,
-    )
+    program = Path(__file__).with_name("device") / "cut_update.py"
+    place = {"args": [way, program_bytes, KEY.hex()], "micropypath": [tree, ROOT], "cwd": tmp_path}
+    done = choose(bits=64).run(program, heap_bytes=64 << 20, timeout=600, **place)
     assert done.returncode == 0, done.stdout + done.stderr
     cuts = int(done.stdout.split()[2])
     assert cuts > least_cuts, done.stdout

@@ -114,27 +114,24 @@ def test_node_whose_journal_stops_goes_on_and_says_so_over_resets(make_field):
     assert field.node.lines.count(TOLD) == 2
 
 
-@pytest.mark.parametrize("sleep_after", ["acknowledged", "stored"])
-def test_sleeper_whose_journal_stops_sends_each_reading_before_it_sleeps(make_field, sleep_after):
-    field = make_field(interval_ms=60_000, sleep_above_ms=1000, sleep_after=sleep_after)
-    for wake in range(1, 7):
-        field.node.start()
-        assert field.node.wait(SECONDS) == 0
-        if wake == 2:
-            field.is_worn.touch()
-    assert field.readings(1) == [1, 2, 3, 4, 5, 6]
-
-
-def test_sleeper_whose_journal_works_again_keeps_what_it_stores(make_field):
-    """It emptied the journal at each wake, and so never sent again."""
-    more = {"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}
-    field = make_field(interval_ms=60_000, sleep_above_ms=1000, **more)
+@pytest.mark.parametrize(
+    ("settings", "well_at"),
+    [
+        ({"sleep_after": "acknowledged"}, None),
+        ({"sleep_after": "stored"}, None),
+        # It emptied the journal at each wake, and so never sent again.
+        ({"sleep_after": "stored", "max_inflight": 2, "max_mqueue_len": 4}, 4),
+    ],
+    ids=["acknowledged", "stored", "works again"],
+)
+def test_sleeper_whose_journal_stops_sends_each_reading(make_field, settings, well_at):
+    field = make_field(interval_ms=60_000, sleep_above_ms=1000, **settings)
     for wake in range(1, 8):
         field.node.start()
         assert field.node.wait(SECONDS) == 0
         if wake == 2:
             field.is_worn.touch()
-        if wake == 4:
+        if wake == well_at:
             field.is_worn.unlink()
     assert field.readings(1) == [1, 2, 3, 4, 5, 6, 7]
 

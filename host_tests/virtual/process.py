@@ -25,14 +25,9 @@ class Process:
     def __init__(self, argv, environment, stdin):
         read, write = os.pipe()
         self.answers = open(read, "rb", buffering=0)
+        pipes = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         self._process: Any = subprocess.Popen(
-            argv(write),
-            env=environment,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            bufsize=0,
-            pass_fds=[write],
+            argv(write), bufsize=0, env=environment, pass_fds=[write], **pipes
         )
         os.close(write)
         self.output: Any = self._process.stdout
