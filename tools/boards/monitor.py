@@ -24,17 +24,23 @@ def monitor(
     used, or does not come back for `patience_s`.
     """
     write = write or _to_stdout
+    for data in _printed(port, restart, until, on_text, patience_s):
+        write(data)
+
+
+def _printed(port, restart, until, on_text, patience_s):
+    # What the board prints, piece by piece.
     check_port(port)
     while True:
         try:
             with open_port(port, timeout=0.2) as line:
                 if restart:
                     restart = False
-                    write(Remote.send_restart(line))
+                    yield Remote.send_restart(line)
                 while not until():
                     data = line.read(max(1, min(line.in_waiting, _CHUNK)))
                     if data:
-                        write(data)
+                        yield data
                 return
         except Exception as error:
             if isinstance(error, BoardError) or not is_port_error(error):
