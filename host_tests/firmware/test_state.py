@@ -1,11 +1,15 @@
 """The node's memory over resets: written beside, then renamed."""
 
-import os
-from unittest.mock import Mock
+from unittest.mock import patch
 
 import pytest
 
 from state import State
+
+
+def begin_in_vain(state):
+    with patch("os.rename", side_effect=OSError(28)), pytest.raises(OSError, match="28"):
+        state.begin_boot()
 
 
 def test_state_over_resets_counts_boots_and_keeps_the_interval(tmp_path):
@@ -19,14 +23,11 @@ def test_state_over_resets_counts_boots_and_keeps_the_interval(tmp_path):
     assert State(path).interval_ms == 250
 
 
-def test_state_cut_while_writing_keeps_the_old_one(tmp_path, monkeypatch):
-    path = tmp_path / "state.json"
-    State(str(path)).begin_boot()
-    monkeypatch.setattr(os, "rename", Mock(side_effect=OSError("power lost")))
-    with pytest.raises(OSError, match="power lost"):
-        State(str(path)).begin_boot()
-    monkeypatch.undo()
-    assert State(str(path)).boot == 1
+def test_state_cut_while_writing_keeps_the_old_one(tmp_path):
+    path = str(tmp_path / "state.json")
+    State(path).begin_boot()
+    begin_in_vain(State(path))
+    assert State(path).boot == 1
 
 
 @pytest.mark.parametrize("content", ["", '{"boot": ', "[1]"])
@@ -36,18 +37,13 @@ def test_state_file_that_is_no_state_begins_anew(tmp_path, content):
     assert State(str(path)).boot == 0
 
 
-def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(
-    tmp_path, monkeypatch
-):
+def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(tmp_path):
     path = str(tmp_path / "state.json")
     State(path).begin_boot()
     numbers = set()
     for _ in range(3):
         state = State(path)
-        monkeypatch.setattr(os, "rename", Mock(side_effect=OSError(28)))
-        with pytest.raises(OSError, match="28"):
-            state.begin_boot()
-        monkeypatch.undo()
+        begin_in_vain(state)
         numbers.add(state.boot)
         state.change_interval(250)
         state.save()
@@ -58,15 +54,12 @@ def test_state_that_cannot_be_written_gives_a_number_that_no_counter_reaches(
     assert state.boot == 2
 
 
-def test_state_keeps_a_number_that_flash_did_not_take_over_a_sleep(tmp_path, monkeypatch):
+def test_state_keeps_a_number_that_flash_did_not_take_over_a_sleep(tmp_path):
     """The node woke as the boot before, and gave the numbers of its readings to others."""
     path = str(tmp_path / "state.json")
     State(path).begin_boot()
     state = State(path)
-    monkeypatch.setattr(os, "rename", Mock(side_effect=OSError(28)))
-    with pytest.raises(OSError, match="28"):
-        state.begin_boot()
-    monkeypatch.undo()
+    begin_in_vain(state)
     for _ in range(2):
         state.fall_asleep({"accepted": [7]})
         woken = State(path)
