@@ -122,9 +122,7 @@ def test_monitor_when_board_is_unplugged_says_so(board):
         return False
 
     with pytest.raises(BoardError, match="the board is gone"):
-        monitor(
-            board.port, restart=True, write=seen.extend, until=unplug_when_running, patience_s=0
-        )
+        monitor(board.port, True, seen.extend, unplug_when_running, patience_s=0)
 
 
 def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, desk, tmp_path):
