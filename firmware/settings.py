@@ -162,7 +162,7 @@ def is_allowed(name, value):
         return all(_is_sensor(word) for word in value.split())
     if kind == "host":
         port = value.partition(":")[2] or "123"
-        return _is_number(port) and 0 < int(port) < 65536
+        return value[:1] != ":" and _is_number(port) and 0 < int(port) < 65536
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
     # With a length of 0 allowed, empty stands for: not used.
@@ -206,8 +206,10 @@ def _clashes(settings, has_wifi):
         wrong.append("tls_cert and tls_key belong together")
     elif settings["tls_cert"] and not settings["tls"]:
         wrong.append("tls is missing; a certificate of ours needs that of the broker's authority")
-    if len(settings["client_id"].encode()) > 23:
-        wrong.append("client_id is too long; allowed: up to 23 bytes in UTF-8")
+    for name in ("client_id", "wifi_ssid", "wifi_password"):
+        most = KEYS[name][3]
+        if len(settings[name].encode()) > most:
+            wrong.append("%s is too long; allowed: up to %d bytes in UTF-8" % (name, most))
     if not _is_key(settings["update_key"]):
         wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
     if settings["commands"] == "signed" and not settings["update_key"]:

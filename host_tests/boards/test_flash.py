@@ -114,6 +114,10 @@ def test_find_drive_looks_two_levels_deep(tmp_path):
     drive = drive_of(tmp_path / "person", "RPI-RP2")
     assert find_drive("RPI-RP2", [tmp_path]) == drive
     assert find_drive("RPI-RP2", [tmp_path / "other"]) is None
+    # Of two, the first one got the image, with the other one's client id.
+    second = drive_of(tmp_path / "other", "RPI-RP2").rename(drive.with_name("RPI-RP21"))
+    with pytest.raises(BoardError, match=f"{drive}, {second}; name one with DRIVE="):
+        find_drive("RPI-RP2", [tmp_path, tmp_path / "person"])
 
 
 def test_flash_rp2_without_drive_uses_picotool_where_installed(make_image, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
 
 import pytest
 
@@ -113,9 +114,7 @@ def test_monitor_when_board_is_unplugged_says_so(board):
         return False
 
     with pytest.raises(BoardError, match="the board is gone"):
-        monitor(
-            board.port, restart=True, write=seen.extend, until=unplug_when_running, patience_s=0
-        )
+        monitor(board.port, True, seen.extend, unplug_when_running, patience_s=0)
 
 
 def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, desk, tmp_path):
@@ -134,6 +133,12 @@ def test_monitor_when_the_port_is_away_for_a_moment_goes_on(board, make_board, d
 
     monitor(str(port), True, seen.extend, swap_when_running, told.append)
     assert told == [f"{port} is gone; waiting for it"]
+
+
+def test_monitor_when_its_reader_has_gone_ends(board):
+    """As in `make monitor | head`: the board is there."""
+    with pytest.raises(BrokenPipeError):
+        monitor(board.port, True, Mock(side_effect=BrokenPipeError), on_text=pytest.fail)
 
 
 def test_monitor_command_of_missing_port_exits_1(run):

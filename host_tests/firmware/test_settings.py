@@ -33,7 +33,7 @@ WRONG = {
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
     "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "sht3x:1", ["sht3x"],
-                "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536"),
+                "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
 }  # fmt: skip
 
 
@@ -96,10 +96,10 @@ def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
         ({"tls": "ca.pem", "tls_cert": "me.crt"}, "tls_cert and tls_key belong together"),
         ({"tls": "ca.pem", "tls_key": "me.key"}, "tls_cert and tls_key belong together"),
         ({"tls_cert": "me.crt", "tls_key": "me.key"}, "tls is missing"),
-        ({"ntp_server": "pool:ntp"}, 'ntp_server is "pool:ntp"; allowed: 0 to 255'),
-        ({"ntp_server": "pool:65536"}, "ntp_server is"),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
+        ({"wifi_ssid": "ä" * 17}, "wifi_ssid is too long; allowed: up to 32 bytes"),
+        ({"wifi_password": "ä" * 32}, "wifi_password is too long; allowed: up to 63 bytes"),
         ({"buffer_size": 128, "prefix": "p" * 60}, "buffer_size is 128; these names need at"),
         ({"user": "u" * 128, "password": "p" * 128}, "buffer_size is 256; these names need at"),
     ],

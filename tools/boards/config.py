@@ -23,15 +23,10 @@ NODE_HEAP = 86 * 1024
 JOURNAL_PACKET = 1771
 
 
-def _load_firmware_settings():
-    # Not by an import: the firmware's folder is no package, and its names are short.
-    loader = SourceFileLoader("firmware_settings", str(FIRMWARE / "settings.py"))
-    module = ModuleType(loader.name)
-    loader.exec_module(module)
-    return module
-
-
-keys = _load_firmware_settings()
+# Not by an import: the firmware's folder is no package, and its names are short.
+_loader = SourceFileLoader("firmware_settings", str(FIRMWARE / "settings.py"))
+keys = ModuleType(_loader.name)
+_loader.exec_module(keys)
 
 
 def read_config(path, profile):

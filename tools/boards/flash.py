@@ -83,13 +83,15 @@ def _flash_rp2(profile, image, data, drive, on_text):
 
 
 def find_drive(boot_id, roots=("/media", "/run/media", "/Volumes", "/mnt")):
-    """The mount point of a board in its boot loader, a drive of that name, or None."""
-    for root in map(Path, roots):
-        for depth in ("*", "*/*"):
-            for path in sorted(root.glob(depth)):
-                if path.name == boot_id and (path / _INFO).is_file():
-                    return path
-    return None
+    """The mount point of a board in its boot loader, or None; BoardError if there are several."""
+    # A second drive of that name has a number behind it.
+    paths = (path for root in roots for depth in ("*", "*/*") for path in Path(root).glob(depth))
+    named = (path for path in paths if path.name.startswith(boot_id))
+    found = sorted({path.resolve() for path in named if (path / _INFO).is_file()})
+    if len(found) > 1:
+        names = ", ".join(map(str, found))
+        raise BoardError(f"several boot loader drives: {names}; name one with DRIVE=")
+    return found[0] if found else None
 
 
 def _copy_to_drive(profile, data, name, drive):

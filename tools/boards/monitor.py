@@ -13,9 +13,15 @@ _LOOK_AGAIN_S = 0.1
 _PATIENCE_S = 10
 
 
+def _to_stdout(data):
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
 def monitor(
-    port, restart=False, write=None, until=lambda: False, on_text=None, patience_s=_PATIENCE_S
-):
+    port, restart=False, write=_to_stdout, until=lambda: False, on_text=lambda text: None,
+    patience_s=_PATIENCE_S,
+):  # fmt: skip
     """Hand what the board prints to `write` (default: stdout, unbuffered) as it comes.
 
     `restart` resets the board first, so that nothing of its start is missed; `until` is
@@ -23,24 +29,28 @@ def monitor(
     and the port opened again as soon as it is back.  Raises BoardError when it cannot be
     used, or does not come back for `patience_s`.
     """
-    write = write or _to_stdout
+    for data in _printed(port, restart, until, on_text, patience_s):
+        write(data)
+
+
+def _printed(port, restart, until, on_text, patience_s):
+    # What the board prints, piece by piece.
     check_port(port)
     while True:
         try:
             with open_port(port, timeout=0.2) as line:
                 if restart:
                     restart = False
-                    write(Remote.send_restart(line))
+                    yield Remote.send_restart(line)
                 while not until():
                     data = line.read(max(1, min(line.in_waiting, _CHUNK)))
                     if data:
-                        write(data)
+                        yield data
                 return
         except Exception as error:
             if isinstance(error, BoardError) or not is_port_error(error):
                 raise
-        if on_text:
-            on_text(f"{port} is gone; waiting for it")
+        on_text(f"{port} is gone; waiting for it")
         _wait_for(port, patience_s)
 
 
@@ -55,8 +65,3 @@ def _wait_for(port, patience_s):
                     f"{port}: the board is gone; plug it in and start again"
                 ) from None
         time.sleep(_LOOK_AGAIN_S)
-
-
-def _to_stdout(data):
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
