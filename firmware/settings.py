@@ -206,10 +206,11 @@ def _clashes(settings, has_wifi):
         wrong.append("tls_cert and tls_key belong together")
     elif settings["tls_cert"] and not settings["tls"]:
         wrong.append("tls is missing; a certificate of ours needs that of the broker's authority")
-    for name in ("client_id", "wifi_ssid", "wifi_password"):
-        most = KEYS[name][3]
-        if len(settings[name].encode()) > most:
-            wrong.append("%s is too long; allowed: up to %d bytes in UTF-8" % (name, most))
+    wrong += [
+        "%s is too long; allowed: up to %d bytes in UTF-8" % (name, KEYS[name][3])
+        for name in ("client_id", "wifi_ssid", "wifi_password")
+        if len(settings[name].encode()) > KEYS[name][3]
+    ]
     if not _is_key(settings["update_key"]):
         wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
     if settings["commands"] == "signed" and not settings["update_key"]:
