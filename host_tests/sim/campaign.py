@@ -21,7 +21,7 @@ _RANDOM_PER_JOB = 500
 _MOST_FAILURES = 20
 _MOST_SHRINKING_RUNS = 5000
 # In the default run, of the first of two faults at one place; `sim run` takes all.
-_FIRST_KINDS = 2
+_FIRST_KINDS = 3
 _SEEDS = 3_000
 _PARTS = 8  # of the pairs of one script
 
@@ -71,8 +71,8 @@ class Job(NamedTuple):
 
 def exhaustive_jobs(kinds=0):
     """Every single fault of the small scripts, every reset over the journal, every pair of
-    places of the smallest scripts; of these, and of the scripts with many places or other
-    sessions, `kinds` kinds of the first fault (0: all)."""
+    places of the smallest scripts; of these, and of the scripts with many places, `kinds` kinds of
+    the first fault (0: all)."""
     jobs = [
         Job("pair", str(item), kinds, part, _PARTS)
         for item in explore.pair_scripts()
@@ -80,8 +80,8 @@ def exhaustive_jobs(kinds=0):
     ]
     jobs += [Job("flash", str(item)) for item in explore.flash_scripts()]
     jobs += [Job("reset", str(item)) for item in explore.reset_scripts()]
-    jobs += [Job("single", str(item), kinds) for item in explore.session_scripts()]
-    jobs += [Job("single", str(item), kinds) for item in explore.level_5_scripts()]
+    jobs += [Job("single", str(item)) for item in explore.session_scripts()]
+    jobs += [Job("single", str(item)) for item in explore.level_5_scripts()]
     # Of three, as every other one would always be of the same kinds.
     some = kinds and 3
     jobs += [Job("single", str(item), some, 0, 3) for item in explore.hard_scripts()]
