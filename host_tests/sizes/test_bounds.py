@@ -26,7 +26,7 @@ BYTES = {
     "queueing": 3_680,
     "reasons": 1_630,
     "robust": 860,
-    "simple": 5_490,
+    "simple": 5_470,
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
