@@ -117,7 +117,7 @@ class Journal:
             self._room_held, self._numbers, self._ids, self._states, self._costs, self._rows,
             self._next, self._end, self._oldest, self._newest, self._at, self._ready,
             self._sent, self._used, session, self._last_id, self.corrupt_pages, entries, sent,
-            self._listed,
+            self._listed, self._twice,
         ) = found  # fmt: skip
         self._bad = bytearray(self._blocks)
         self._again = self._sent
@@ -384,7 +384,7 @@ class Journal:
             if self._is_busy or self._is_due:
                 break
             if self._is_short(2):
-                self._empty()
+                self._take_back()
                 self._reclaim()
             elif self._newest - self._listed >= self._blocks - 2 >> 1:
                 self._list_held()
@@ -645,8 +645,6 @@ class Journal:
         # Give up the oldest block; what counts in it is copied to the end of the log.  A cut
         # does no harm, as reading a message twice is like reading it once.
         block = self._oldest
-        if block >= self._good:
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
         self._is_busy = True
         try:
             if self._listed <= block:
@@ -685,7 +683,9 @@ class Journal:
             number = self._number
             k = self._row_of(number)
             behind = self._entry_behind(where)
-            if k > -2:
+            if number in self._twice:
+                self._twice.discard(number)  # a copy of it is behind, from before a cut
+            elif k > -2:
                 if first < 0:
                     first = number
                 elif number != then:

@@ -197,6 +197,7 @@ class _Log:
         self.held = []  # [set, bits, the block from which on all of these are held]
         self.costs = array("H")  # by number from `first` on; 0: not in the log
         self.states = bytearray()
+        self.twice = set()  # numbers of messages that stand there again
         self.sizes = {}  # of packets that are too large, by number
         self.longest = buffer_size + 5
         self.oldest = 0
@@ -212,7 +213,9 @@ class _Log:
         self.newest = newest
         self.at = self.cells
         if newest < 0:
-            self.count_noise()
+            for place in range(self.blocks):
+                for _ in self.walk(place):
+                    pass
             return
         for _, buf in self.walk(newest):
             self.records(buf, self.on_oldest)
@@ -230,15 +233,15 @@ class _Log:
                         self.most = max(self.most, len(buf) // self.cell)
                     self.records(buf, self.on_record)
         if newest == self.newest:
-            self.at = 0
-            for at in range(0, self.cells, self.page_cells):
-                if not self.is_blank(newest, at, self.page_cells):
-                    self.at = at + self.page_cells
+            self.at = self.used(newest)
 
-    def count_noise(self):
-        for place in range(self.blocks):
-            for at in range(0, self.cells, self.page_cells):
-                self.corrupt += not self.is_blank(place, at, self.page_cells)
+    def used(self, block):
+        """-> cells up to its last page that is not blank."""
+        n = 0
+        for at in range(0, self.cells, self.page_cells):
+            if not self.is_blank(block, at, self.page_cells):
+                n = at + self.page_cells
+        return n
 
     # --- records ------------------------------------------------------------------------------
 
@@ -311,6 +314,8 @@ class _Log:
             while len(self.states) <= k:
                 self.states.append(0)
                 self.costs.append(0)
+            if self.costs[k]:
+                self.twice.add(number)
             self.costs[k] = self.count(_HEAD + n + _CRC)
             self.states[k] = kind & 0xF0
             if n > self.longest:
@@ -414,7 +419,7 @@ class _Log:
             if bits:
                 listed = min(listed, block)
         ready = self.newest
-        while ready < self.newest + 2 and self.is_erased(ready + 1):
+        while ready < self.newest + 2 and not self.used(ready + 1):
             ready += 1
         return (
             self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
@@ -423,14 +428,8 @@ class _Log:
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,
-            sent, listed,
+            sent, listed, self.twice,
         )  # fmt: skip
-
-    def is_erased(self, block):
-        for at in range(0, self.cells, self.page_cells):
-            if not self.is_blank(block, at, self.page_cells):
-                return False
-        return True
 
 
 def _refuse(text):
