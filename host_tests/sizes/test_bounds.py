@@ -23,7 +23,7 @@ BYTES = {
     "journal": 7_875,
     "opening": 5_340,
     "properties": 2_820,
-    "queueing": 3_680,
+    "queueing": 3_715,
     "reasons": 1_630,
     "robust": 860,
     "simple": 5_490,
