@@ -50,7 +50,8 @@ _DAY_MS = const(86400000)
 
 
 def extend(base):
-    """-> the class of clients that are as those of `base`, and queue as this page says.
+    """-> the class of clients that are as those of `base`, and queue as this page says.  For
+    asyncio, give it to aio.extend().
 
     To MicroPython super() is what stands in the class line, so that a class of two such bases
     would leave one of them out.
