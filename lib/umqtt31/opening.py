@@ -58,6 +58,7 @@ def open_journal(
             if device.ioctl(6, block):
                 raise MQTTError(_JOURNAL)
         log.read(buffer_size)
+        log.fit(buffer_size, most)
     for first, bits, _ in log.held:
         for k in range(_IDS):
             if bits >> k & 1:
@@ -174,14 +175,14 @@ class _Log:
             _refuse("began at another place")
 
     def walk(self, block):
-        """Yield the groups of a block, and where they begin; count what cannot be read."""
+        """Yield the groups of a block; count what cannot be read."""
         at = 0
         bad = -1
         while at < self.cells:
             buf = self.group(block, at)
             page = (block * self.cells + at) // self.page_cells
             if buf and not len(buf) % self.cell and unpack_from("<I", buf, 8)[0] == page:
-                yield at, buf
+                yield buf
                 at += len(buf) // self.cell
                 continue
             if page != bad and not self.is_blank(block, at, 1):
@@ -202,10 +203,12 @@ class _Log:
         self.longest = buffer_size + 5
         self.oldest = 0
         newest = -1
+        there = []
         for place in range(self.blocks):
             title = self.title(place)
             if title:
                 block = unpack_from("<I", title, 8)[0] * self.page_cells // self.cells
+                there.append(block)
                 if block > newest:
                     newest = block
                     self.oldest = block - title[21]
@@ -217,7 +220,7 @@ class _Log:
                 for _ in self.walk(place):
                     pass
             return
-        for _, buf in self.walk(newest):
+        for buf in self.walk(newest):
             self.records(buf, self.on_oldest)
         self.corrupt = 0
         # A log without a spare block was cut while the oldest one was copied; the newest holds
@@ -225,10 +228,9 @@ class _Log:
         if newest - self.oldest + 1 >= self.blocks:
             newest -= 1
         for block in range(self.oldest, newest + 1):
-            title = self.title(block % self.blocks)
-            if title and unpack_from("<I", title, 8)[0] * self.page_cells // self.cells == block:
+            if block in there:
                 self.newest = block
-                for _, buf in self.walk(block):
+                for buf in self.walk(block):
                     if buf[_HEAD] != _TITLE:
                         self.most = max(self.most, len(buf) // self.cell)
                     self.records(buf, self.on_record)
@@ -342,19 +344,16 @@ class _Log:
 
     # --- what is left ---------------------------------------------------------------------------
 
-    def live(self):
-        """-> numbers of the messages of which the state is known one by one."""
-        for k in range(max(0, self.next - self.first)):
-            if k < len(self.states) and self.states[k] > 1:
-                yield self.first + k
-
     def fit(self, buffer_size, most):
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
         if self.end > self.named:  # the newest are spoilt: far beyond the ids that they may have
             self.last_id = (self.last_id + self.end - self.named + 999) % 65535 + 1
-        n = len(list(self.live())) + self.end - self.next
+        # Those of which the state is known one by one.
+        known = range(min(len(self.states), self.next - self.first))
+        self.live = [k for k in known if self.states[k] > 1]
+        n = len(self.live) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
             _refuse(
@@ -372,19 +371,17 @@ class _Log:
 
     def hand_over(self, buffer_size, rows):
         cell = self.cell
-        live = list(self.live())
-        rows = max(rows, len(live))
+        rows = max(rows, len(self.live))
         none = [0] * rows
         numbers = array("I", none)
         states = bytearray(none)
         costs = array("H", none)
         entries = sent = 0
-        for number in live:
-            k = number - self.first
-            numbers[entries] = number
+        for k in self.live:
+            numbers[entries] = self.first + k
             states[entries] = self.states[k]
             costs[entries] = self.costs[k]
-            sent += number < self.sent
+            sent += self.first + k < self.sent
             entries += 1
         rows = entries
         used = 0
