@@ -21,7 +21,7 @@ BYTES = {
     "fileblockdevice": 1_310,
     "handshake": 2_060,
     "journal": 7_875,
-    "opening": 5_340,
+    "opening": 5_225,
     "properties": 2_820,
     "queueing": 3_715,
     "reasons": 1_630,

@@ -22,11 +22,9 @@ _TITLE_BYTES = const(37)  # without the client id
 _LEAST = const(32)
 
 _NUMBER = const(1)
-_DONE = const(2)
 _RECEIVED = const(3)
 _ONLINE = const(4)
 _HOLD = const(5)
-_RELEASE = const(6)
 _RENEW = const(7)
 _ID_SET = const(8)
 _BITS = const(9)
@@ -154,25 +152,19 @@ class _Log:
         """-> the title of the block at this place, None if it has none."""
         for at in range(0, self.cells, self.page_cells):
             buf = self.group(place, at)
-            if buf:
-                if buf[1] != _VERSION:
-                    _refuse(
-                        "has format version %d: send it with the release that wrote it" % buf[1]
-                    )
-                if buf[_HEAD] == _TITLE:
-                    self.check_title(buf, place, at)
-                    return buf
+            if buf and buf[1] != _VERSION:
+                _refuse("has format version %d: send it with the release that wrote it" % buf[1])
+            if buf and buf[_HEAD] == _TITLE:
+                client_id = bytes(buf[_TITLE_BYTES:-_CRC]).rstrip(b"\xff")
+                if client_id != self.client_id:
+                    _refuse("is of client %s" % client_id)
+                if buf[_HEAD : _HEAD + 9] != self.layout:
+                    _refuse("has another layout")
+                page = unpack_from("<I", buf, 8)[0]
+                if page * self.page_cells % (self.blocks * self.cells) != place * self.cells + at:
+                    _refuse("began at another place")
+                return buf
         return None
-
-    def check_title(self, buf, place, at):
-        client_id = bytes(buf[_TITLE_BYTES:-_CRC]).rstrip(b"\xff")
-        if client_id != self.client_id:
-            _refuse("is of client %s" % client_id)
-        if buf[_HEAD : _HEAD + 9] != self.layout:
-            _refuse("has another layout")
-        page = unpack_from("<I", buf, 8)[0]
-        if page * self.page_cells % (self.blocks * self.cells) != place * self.cells + at:
-            _refuse("began at another place")
 
     def walk(self, block):
         """Yield the groups of a block; count what cannot be read."""
@@ -281,13 +273,16 @@ class _Log:
             self.next = max(self.next, next_number)
             self.end = max(self.end, number)
             self.named = number
-        elif kind == _DONE:
-            self.change(number, 1)
-        elif kind == _RECEIVED:
-            self.change(number, 0x70)
+        elif kind < _ONLINE:
+            k = number - self.first
+            if 0 <= k < len(self.states):
+                self.states[k] = 0x70 if kind == _RECEIVED else 1
+            self.next = max(self.next, number + 1)
         elif kind == _ONLINE:
             self.sent = number
             self.end = max(self.end, number)  # of messages of which the entry may be spoilt
+        elif kind < _RENEW:
+            self.hold(number // _IDS, 1 << number % _IDS, kind == _HOLD)
         elif kind == _RENEW:
             self.session = number
             self.sent = 0
@@ -298,11 +293,7 @@ class _Log:
         elif kind == _ID_SET:
             self.set = number
         elif kind == _BITS:
-            self.hold(self.set, number, 0)
-        elif kind == _HOLD:
-            self.hold(number // _IDS, 1 << number % _IDS, 0)
-        elif kind == _RELEASE:
-            self.hold(number // _IDS, 0, 1 << number % _IDS)
+            self.hold(self.set, number, True)
 
     def on_entry(self, kind, number, buf, at):
         n = 5 + (buf[at + 1] << 8 | buf[at + 2])
@@ -325,22 +316,18 @@ class _Log:
             if kind >= 0x70:
                 self.next = max(self.next, number + 1)
 
-    def change(self, number, state):
-        k = number - self.first
-        if 0 <= k < len(self.states):
-            self.states[k] = state
-        self.next = max(self.next, number + 1)
-
-    def hold(self, first, add, remove):
+    def hold(self, first, bits, is_held):
         for row in self.held:
             if row[0] == first:
-                if add and not row[1] & ~add:
-                    row[2] = self.newest
-                row[1] = (row[1] | add) & ~remove
                 break
         else:
-            if add:
-                self.held.append([first, add, self.newest])
+            row = [first, 0, 0]
+            self.held.append(row)
+        if not row[1] & ~bits:
+            row[2] = self.newest
+        row[1] |= bits
+        if not is_held:
+            row[1] ^= bits
 
     # --- what is left ---------------------------------------------------------------------------
 
