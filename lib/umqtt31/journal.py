@@ -197,7 +197,8 @@ class Journal:
 
     def fetch(self, ring, at):
         """As the core has it."""
-        self._empty()
+        self.commit()
+        self._take_back()  # what is read needs _buf
         if self._taken == self._rows == len(self._ids):
             self.sync()
         k = self._taken
@@ -290,7 +291,7 @@ class Journal:
         """As the core has it: one block is erased or reclaimed at most."""
         self.commit()
         if not self._is_set:
-            self._empty()
+            self._take_back()
             try:
                 self._prepare()
             except MQTTError:
@@ -378,8 +379,6 @@ class Journal:
     def _make_room(self, n):
         # For `n` more bytes, in a group that is sure to find its place, and behind the notes of
         # what is done.
-        if self._fill + n > self._full:
-            self._program()
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
@@ -396,11 +395,6 @@ class Journal:
         if self._fill + max(n, _NOTE) > self._full:
             self._program()
             self._make_room(n)
-
-    def _empty(self):
-        # _buf is needed for what is read.
-        self.commit()
-        self._take_back()
 
     def _take_back(self):
         # What was appended since is to be appended again.
