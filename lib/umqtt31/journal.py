@@ -290,12 +290,24 @@ class Journal:
     def tidy(self):
         """As the core has it: one block is erased or reclaimed at most."""
         self.commit()
-        if not self._is_set:
-            self._take_back()
-            try:
-                self._prepare()
-            except MQTTError:
-                self._is_set = True  # with the next block again
+        if self._is_set:
+            return
+        self._take_back()
+        try:
+            if self._is_short(1):
+                self._reclaim()
+            elif self._newest - self._listed >= self._blocks - 2 >> 1:
+                self._list_held()
+            elif (
+                self._ready < self._newest + 2
+                and self._ready + 1 < self._told + self._blocks
+                and self._erase(self._ready + 1)
+            ):
+                self._ready += 1
+            else:
+                self._is_set = True
+        except MQTTError:
+            self._is_set = True  # with the next block again
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -603,19 +615,6 @@ class Journal:
         # where more is kept than bad blocks leave room for.
         left = (self._capacity() - self._used) // self._room
         return self._spare() < max(least, min(4, 2 + left)) and self._oldest < self._good
-
-    def _prepare(self):
-        # Bring the room for what comes, step by step.
-        if self._is_short(1):
-            self._reclaim()
-        elif self._newest - self._listed >= self._blocks - 2 >> 1:
-            self._list_held()
-        elif self._ready < self._newest + 2 and self._ready + 1 < self._told + self._blocks:
-            if not self._erase(self._ready + 1):
-                raise MQTTError(_JOURNAL)
-            self._ready += 1
-        else:
-            self._is_set = True
 
     def _list_held(self):
         # All held ids, so that those noted before need not be kept.
