@@ -209,14 +209,13 @@ class Journal:
             where = self._find(number, False)
         buf = self._buf
         n = 5
+        pack_into("5s", ring, at, b"")
         if where:
             n += buf[where + 1] << 8 | buf[where + 2]
             self._copy(buf, where, n)
             pack_into(self._form, ring, at, buf)
         state = self._states[k] if k < self._rows else ring[at] & 0xF0
         if is_lost:
-            if not where:
-                pack_into("5s", ring, at, b"")
             state = 0
         elif number < self._again:
             state |= _AGAIN
