@@ -338,8 +338,10 @@ class _Log:
         if self.end > self.named:  # the newest are spoilt: far beyond the ids that they may have
             self.last_id = (self.last_id + self.end - self.named + 999) % 65535 + 1
         # Those of which the state is known one by one.
-        known = range(min(len(self.states), self.next - self.first))
-        self.live = [k for k in known if self.states[k] > 1]
+        self.live = []
+        for k in range(min(len(self.states), self.next - self.first)):
+            if self.states[k] > 1:
+                self.live.append(k)
         n = len(self.live) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
@@ -394,7 +396,9 @@ class _Log:
                 row.append(view[at : at + page])
                 at += page
             parts.append(row)
-        sums = [view[start : start + (k + 1) * cell] for k in range(self.most)]
+        sums = []
+        for k in range(self.most):
+            sums.append(view[start : start + (k + 1) * cell])
         title = bytearray(b"\xff" * (self.title_cells * cell))
         title[: _HEAD + 9] = pack("<BBHII", _MAGIC, _VERSION, len(title), 0, 0) + self.layout
         title[_TITLE_BYTES : _TITLE_BYTES + len(self.client_id)] = self.client_id
