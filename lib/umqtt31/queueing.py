@@ -50,7 +50,8 @@ _DAY_MS = const(86400000)
 
 
 def extend(base):
-    """-> the class of clients that are as those of `base`, and queue as this page says.
+    """-> the class of clients that are as those of `base`, and queue as this page says.  For
+    asyncio, give it to aio.extend().
 
     To MicroPython super() is what stands in the class line, so that a class of two such bases
     would leave one of them out.
@@ -325,9 +326,15 @@ def extend(base):
             while True:
                 at = self._look_for(_is_old, None)
                 if at < 0:
-                    self._least = least
-                    return self.stats.dropped != k
+                    break
                 self.give_up(at, _TIMEOUT, True)
+            self._least = least
+            try:
+                if self._store:  # or a reset brings them back, behind what goes out now
+                    self._store.sync()
+            except MQTTError:
+                pass
+            return self.stats.dropped != k
 
         def _age_in(self):
             return max(0, self._least - self._passed())
