@@ -133,7 +133,7 @@ CHECKED = {
     "make test": "is this",
     "make lint": "host_tests/lint runs its parts",
     "python -m host_tests soak": "half an hour; host_tests/soak runs a short one",
-    "python -m host_tests proof": "an hour; host_tests/proof has tests of its parts",
+    "python -m host_tests proof": "an hour",
     "make build": "host_tests/boards builds for every board, from the same command",
     "make demo": "a minute of one story; host_tests/demo runs its acts",
     "make bench": "a quarter of an hour; host_tests/bench runs its parts",
