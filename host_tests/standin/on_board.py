@@ -4,13 +4,13 @@ from host_tests.standin import packets as p
 from host_tests.standin.clock import Clock
 from host_tests.standin.ramflash import RamFlash
 from host_tests.standin.sockets import Sockets
-from host_tests.standin.stream import FixedStream, Misuse, ScriptedStream, WatchfulStream
+from host_tests.standin.stream import FixedStream, ScriptedStream, WatchfulStream
 
 
 def error_of(call, *args):
     try:
         call(*args)
-    except (Misuse, OSError) as error:
+    except (AssertionError, OSError) as error:
         return str(error)
 
 
