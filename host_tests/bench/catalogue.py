@@ -80,29 +80,17 @@ CLIENTS = (
     Client("umqtt31.simple", ("umqtt31_simple",), is_ours=True),
     Client("umqtt31.aio", ("umqtt31_aio", "tasks"), has_window=True, is_ours=True),
     Client("umqtt.simple", ("umqtt_simple",), ("umqtt/simple.py",), count=4000),
-    Client(
-        "umqtt.robust",
-        ("umqtt_robust", "umqtt_simple"),
-        ("umqtt/robust.py", "umqtt/simple.py"),
-        count=4000,
-    ),
+    Client("umqtt.robust", ("umqtt_robust", "umqtt_simple"),
+           ("umqtt/robust.py", "umqtt/simple.py"), count=4000),
     Client("umqtt.simple2", ("umqtt_simple2",), ("umqtt/simple2.py",), has_window=True),
-    Client(
-        "umqtt.robust2",
-        ("umqtt_robust2", "umqtt_simple2"),
-        ("umqtt/robust2.py", "umqtt/simple2.py"),
-        has_window=True,
-    ),
+    Client("umqtt.robust2", ("umqtt_robust2", "umqtt_simple2"),
+           ("umqtt/robust2.py", "umqtt/simple2.py"), has_window=True),
     Client("mqtt_as", ("mqtt_as_asyncio", "tasks"), ("mqtt_as",), has_window=True, count=100),
-    Client(
-        "MiniMQTT",
-        ("minimqtt",),
-        ("adafruit_minimqtt/adafruit_minimqtt.py", "adafruit_minimqtt/matcher.py"),
-    ),
-    Client(
-        "upaho", ("upaho_client",), ("upaho",), has_window=True, count=500, heap_bytes=512 * 1024
-    ),
-)
+    Client("MiniMQTT", ("minimqtt",),
+           ("adafruit_minimqtt/adafruit_minimqtt.py", "adafruit_minimqtt/matcher.py")),
+    Client("upaho", ("upaho_client",), ("upaho",), has_window=True, count=500,
+           heap_bytes=512 * 1024),
+)  # fmt: skip
 BARE = Client("bare socket", ("bare_socket",), has_window=True)
 OURS = tuple(client for client in CLIENTS if client.is_ours)
 
