@@ -146,12 +146,7 @@ def hear_new(topic, known):
     [
         ("minimal", "home/sensor-7/count", ("home/sensor-7/led", "on"), "led is on"),
         ("asyncio_tasks", "home/desk-1/count", ("home/desk-1/period", "soon"), "not a number:"),
-        (
-            "ethernet",
-            "home/pump-2/count",
-            ("home/pump-2", "unheard"),
-            "network: 10.0.0.2",
-        ),
+        ("ethernet", "home/pump-2/count", ("home/pump-2", "unheard"), "network: 10.0.0.2"),
     ],
 )
 def test_example_keeps_what_it_samples_through_outages_and_hears_what_is_said(
