@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from host_tests.proof import branches
 from tools.project import ROOT
 
 pytestmark = pytest.mark.xdist_group("repository")  # one process: each file is parsed once
@@ -350,16 +349,15 @@ def test_make_commands_in_the_documents_exist():
     assert named - make_targets() == set()
 
 
-def test_tests_that_coverage_and_mutants_name_exist():
+def test_tests_that_mutants_name_exist():
     """pytest passes over a path that is not there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     named = project["tool"]["mutmut"]["pytest_add_cli_args_test_selection"]
-    named += [argument.rpartition("=")[2] for argument in branches.pytest_arguments()]
     for name in named:
         path, _, function = name.partition("::")
         assert (ROOT / path).exists(), name
         assert not function or f"def {function}(" in (ROOT / path).read_text(), name
-    assert len(named) > 20, "does this test still look in the right place?"
+    assert len(named) > 5, "does this test still look in the right place?"
 
 
 def test_contributing_names_only_what_is_there():

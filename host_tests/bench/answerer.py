@@ -107,37 +107,31 @@ def giving(count: int, qos: int) -> Answer:
     return lambda packet: messages if packet[0] >> 4 == p.PUBLISH else usual_answer(packet)
 
 
-def usual_answer(packet: bytes, level: int = 4) -> bytes | bytearray:
-    """What the far end of a measurement says to a packet; `level`: 5 has properties."""
+def usual_answer(packet: bytes) -> bytes | bytearray:
+    """What the far end of a measurement says to a packet."""
     kind = packet[0] >> 4
-    none = p.no_properties(level)
     if kind == p.CONNECT:
-        return p.connack(properties=none)
+        return p.connack()
     if kind == p.PUBLISH:
-        return _answer_publish(packet, level)
+        return _answer_publish(packet)
     if kind == p.PUBREC:
         return p.pubrel(p.read_id(packet))
     if kind == p.PUBREL:
         return p.pubcomp(p.read_id(packet))
     if kind == p.SUBSCRIBE:
-        granted = (options & 3 for _, options in p.filters(packet, level))
-        return p.suback(p.read_id(packet), *granted, properties=none)
-    if kind == p.UNSUBSCRIBE:
-        codes = [0] * len(p.names(packet, 5)) if none else []
-        return p.unsuback(p.read_id(packet), *codes, properties=none)
+        return p.suback(p.read_id(packet), *(qos for _, qos in p.filters(packet)))
     return p.pingresp() if kind == p.PINGREQ else b""
 
 
-def _answer_publish(packet: bytes, level: int) -> bytearray:
-    qos, packet_id, topic, payload = p.publish_fields(packet, level)
-    none = p.no_properties(level)
+def _answer_publish(packet: bytes) -> bytearray:
+    qos, packet_id, topic, payload = p.publish_fields(packet)
     out = bytearray()
     if qos:
         out += p.puback(packet_id) if qos == 1 else p.pubrec(packet_id)
     if topic == ECHO:
-        out += p.publish(ECHO, payload, qos, packet_id, properties=none)
+        out += p.publish(ECHO, payload, qos, packet_id)
     elif topic == GIVE:
         count, given_qos, size = map(int, payload.split())
         for number in range(1, count + 1):
-            out += p.publish(GIVEN, bytes(size), given_qos, number, properties=none)
+            out += p.publish(GIVEN, bytes(size), given_qos, number)
     return out

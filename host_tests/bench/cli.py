@@ -9,7 +9,7 @@ from rich.console import Console
 from tools.micropython import MicroPythonError
 
 from . import BenchError, measures, page
-from .catalogue import BARE, CLIENTS, LEVEL_5, OURS, present
+from .catalogue import BARE, CLIENTS, OURS, present
 from .page import Measured
 from .situations import measure_outcomes
 from .tls import connection
@@ -66,11 +66,10 @@ _OF_CLIENTS = {work.__name__: (work, table) for work, table in _TABLES.items()}
 _OWN = {
     "journal": (
         measures.flash_work,
-        Measured("Journal", "for 1,000 messages of 64 bytes, window 4", ""),
+        Measured("Journal", "", "For 1,000 messages of 64 bytes, with a window of 4."),
     ),
-    "tls": (connection, Measured("TLS", "a connection, ECDSA P-256, TLS 1.2", "")),
+    "tls": (connection, Measured("TLS", "", "For a connection with ECDSA P-256 and TLS 1.2.")),
 }
-_WIDTH = 160  # of tables with a column for each client, without a terminal
 
 
 @click.command()
@@ -87,11 +86,8 @@ def cli(names: tuple[str, ...], peers: Path | None, rounds: int) -> None:
     Nothing fails for being slow: exit status 1 only says that something could not
     be measured.
     """
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_WIDTH)
     try:
-        _measure(names, peers, rounds, console)
+        _measure(names, peers, rounds, Console())
     except (BenchError, MicroPythonError) as error:
         raise click.ClickException(str(error)) from error
 
@@ -103,7 +99,7 @@ def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: C
     is_page = bool(peers) and not names
     about = page.about(clients, folder) if is_page else {}
     for title, missing in absent.items() if peers else ():
-        console.print(f"{title}: not there, {missing} is missing")
+        click.echo(f"{title}: not there, {missing} is missing")
     tables = []
     for name, (work, table) in _OF_CLIENTS.items():
         if names and name not in names:
@@ -111,22 +107,20 @@ def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: C
         those, times = clients, rounds if table.scatter == _SCATTER else 1
         if work in (measures.rates, measures.receiving):
             those = [*clients, BARE]
-        elif work == measures.instructions and not is_page:
-            those = [*clients, LEVEL_5]
         with console.status(f"measuring {name}"):
             tables.append(replace(table, rows=measures.measure(work, those, folder, times)))
-        console.print(page.make_table(tables[-1], clients))
+        click.echo(page.section(tables[-1], clients))
     outcomes = {}
     if not names or "situations" in names:
         with console.status("trying what goes wrong"):
             outcomes = measure_outcomes(clients, folder)
-        console.print(page.make_outcomes(outcomes, clients))
+        click.echo(page.outcome_section(outcomes, clients))
     for name, (own, table) in _OWN.items():
         if name in names or not (names or is_page):
             with console.status(f"measuring {name}"):
                 table = replace(table, rows=own())
-            console.print(page.make_table(table, ()))
+            click.echo(page.section(table, ()))
     if is_page:
         about["load at the end"] = page.load()
         page.write_page(tables, outcomes, clients, absent, about)
-        console.print(f"written: {page.PAGE}")
+        click.echo(f"written: {page.PAGE}")

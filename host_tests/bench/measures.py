@@ -163,7 +163,7 @@ def _bisect(is_enough: Callable[[int], bool]) -> int:
 
 def instructions(client: Client, peers: Path) -> dict[str, float]:
     """Instructions of one message and its answers, 64 bits, by callgrind."""
-    with compiled(client, peers, "work") as program, Answerer(True, client.answer) as far_end:
+    with compiled(client, peers, "work") as program, Answerer(True) as far_end:
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=erf"]
         callgrind += ["--combine-dumps=yes", "--callgrind-out-file=counts"]
         text = program.run(far_end.port, client.count, "count", tool=callgrind)

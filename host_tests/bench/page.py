@@ -1,17 +1,14 @@
-"""What was measured, as tables for the terminal and as the page docs/reasons/benchmarks.md."""
+"""What was measured, as tables of Markdown, and the page docs/reasons/benchmarks.md."""
 
 import os
 import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-
-from rich import box
-from rich.table import Table
 
 from tools.micropython import choose
 from tools.project import ROOT
@@ -65,31 +62,6 @@ class Measured:
     is_more_better: bool = False
     scatter: float = 0.005
     beside: str = _OURS
-
-
-def make_table(measured: Measured, clients: Sequence[Client]) -> Table:
-    """A client in each line, for the terminal; a figure in each where no client has a column."""
-    cells = [["", *measured.rows], *_lines(measured, clients)]
-    return _table(f"{measured.title}, {measured.unit}", cells if clients else zip(*cells))
-
-
-def make_outcomes(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[Client]) -> Table:
-    """A situation in each line."""
-    cells = [["", *(client.title for client in clients)]]
-    for title, found in outcomes.items():
-        texts = {x: one.text if one.is_good else f"[red]{one.text}[/]" for x, one in found.items()}
-        cells.append([title, *(texts[one.title] for one in clients)])
-    return _table("What a program sees", cells)
-
-
-def _table(title: str, cells: Iterable[Sequence[str]]) -> Table:
-    header, *lines = cells
-    table = Table(*header, title=title, title_justify="left", box=box.SIMPLE)
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for line in lines:
-        table.add_row(*line)
-    return table
 
 
 def _lines(measured: Measured, clients: Sequence[Client]) -> list[list[str]]:
@@ -153,8 +125,8 @@ def write_page(
         _INTRODUCTION,
         "## Where a peer is better\n",
         "\n".join(better or ["In none of the figures below."]) + "\n",
-        *(_section(table, clients) for table in tables),
-        _outcome_section(outcomes, clients),
+        *(section(table, clients) for table in tables),
+        outcome_section(outcomes, clients),
         "## The run\n",
         "".join(f"- {key}: {value}\n" for key, value in about.items()),
         *(f"{title} was not there: {names}.\n" for title, names in missing.items()),
@@ -163,32 +135,33 @@ def write_page(
     PAGE.write_text("\n".join(parts))
 
 
-def _section(table: Measured, clients: Sequence[Client]) -> str:
-    header = ["", *table.rows]
-    body = _markdown(header, _lines(table, clients))
+def section(table: Measured, clients: Sequence[Client]) -> str:
+    """A client in each line; a figure in each where no client has a column."""
+    cells = [["", *table.rows], *_lines(table, clients)]
+    body = _markdown(cells if clients else [*zip(*cells)])
     return f"## {table.title}\n\n{table.about}\n\n{body}"
 
 
-def _outcome_section(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[Client]) -> str:
-    lines = []
+def outcome_section(outcomes: dict[str, dict[str, Outcome]], clients: Sequence[Client]) -> str:
+    """A situation in each line."""
+    cells = [["", _OURS, "a program cannot live with"]]
     for title, found in outcomes.items():
         bad = [
             f"{one.title} ({found[one.title].text})"
             for one in clients
             if not found[one.title].is_good
         ]
-        lines.append([title, found[_OURS].text, ", ".join(bad) or "none"])
-    body = _markdown(["", _OURS, "a program cannot live with"], lines, "---")
+        cells.append([title, found[_OURS].text, ", ".join(bad) or "none"])
     return (
         "## When something goes wrong\n\n"
         "Time-outs and keep alive are 2 s where a client has them. *Told*: the program knows that"
-        " no answer came.\n\n" + body
+        " no answer came.\n\n" + _markdown(cells, "---")
     )
 
 
-def _markdown(header: Sequence[str], lines: Sequence[Sequence[str]], column: str = "---:") -> str:
-    rule = ["---", *(column for _ in header[1:])]
-    rows = [header, rule, *lines]
+def _markdown(cells: Sequence[Sequence[str]], column: str = "---:") -> str:
+    rule = ["---", *(column for _ in cells[0][1:])]
+    rows = [cells[0], rule, *cells[1:]]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in rows) + "\n"
 
 

@@ -19,8 +19,6 @@ from .measures import Program, compiled
 _GO = b"bench/go"
 _DEADLINE_S = 40
 _AT_ONCE = 4
-_BURST = 50
-_LARGE_BYTES = 1_000_000
 # 0x3031 in an id looks like a PUBLISH to a client that leaves it unread.
 _STRAY = p.puback(1) + p.puback(0x3031)
 _AFTER = p.publish(GIVEN, b"after")
@@ -39,13 +37,13 @@ class Situation:
     heap_bytes: int = 256 * 1024
 
 
+def _is_go(packet: bytes) -> bool:
+    return packet[0] >> 4 == p.PUBLISH and p.publish_fields(packet)[2] == _GO
+
+
 def _on_go(data: bytes) -> Answer:
     # The usual answers, and `data` when the client says that it is ready.
-    def answer(packet: bytes) -> bytes | bytearray:
-        is_go = packet[0] >> 4 == p.PUBLISH and p.publish_fields(packet)[2] == _GO
-        return data if is_go else usual_answer(packet)
-
-    return answer
+    return lambda packet: data if _is_go(packet) else usual_answer(packet)
 
 
 def _silent_to(*kinds: int) -> Answer:
@@ -58,32 +56,20 @@ def _strict(packet: bytes) -> bytes | bytearray | None:
     return usual_answer(packet)
 
 
-_EVERYTHING = tuple(range(2, 16))
-
 SITUATIONS = (
-    Situation(
-        "length", "a length of five bytes comes", _TOLD, _on_go(b"\x30\xff\xff\xff\xff\x7f")
-    ),
+    Situation("length", "a length of five bytes comes", _TOLD,
+              _on_go(b"\x30\xff\xff\xff\xff\x7f")),
     Situation("stray", "a PUBACK comes that nobody awaits", _LASTS, _on_go(_STRAY + _AFTER)),
     Situation("puback", "no PUBACK comes", _TOLD, _silent_to(p.PUBLISH)),
     Situation("connack", "no CONNACK comes", _TOLD, _silent_to(p.CONNECT)),
-    Situation("silence", "the link goes dead, half open", _TOLD, _silent_to(*_EVERYTHING)),
-    Situation(
-        "large",
-        "1 MB comes, 64 KB of heap",
-        _LASTS,
-        _on_go(p.publish(GIVEN, bytes(_LARGE_BYTES)) + _AFTER),
-        64 * 1024,
-    ),
+    Situation("silence", "the link goes dead, half open", _TOLD, _silent_to(*range(2, 16))),
+    Situation("large", "1 MB comes, 64 KB of heap", _LASTS,
+              _on_go(p.publish(GIVEN, bytes(1_000_000)) + _AFTER), 64 * 1024),
     Situation("wrap", "packet ids begin anew after 65,535", _LASTS, _strict),
     Situation("tls", "TLS is never answered", _TOLD, lambda packet: b""),
-    Situation(
-        "burst",
-        f"{_BURST} messages at QoS 2 come at once",
-        _LASTS,
-        _on_go(b"".join(p.publish(GIVEN, b"x", 2, k + 1) for k in range(_BURST))),
-    ),
-)
+    Situation("burst", "50 messages at QoS 2 come at once", _LASTS,
+              _on_go(b"".join(p.publish(GIVEN, b"x", 2, k + 1) for k in range(50)))),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

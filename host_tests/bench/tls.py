@@ -9,8 +9,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from host_tests.brokers import TLSMosquitto
@@ -31,54 +29,47 @@ _PEAK = re.compile(r"heap peak: (\d+)")
 _COLLECTED = re.compile(r"Collected : (\d+)")
 
 
-@dataclass(frozen=True)
-class _Case:
-    title: str
-    port: int
-    files: tuple[Path, ...]
+def _open(
+    interpreter: Interpreter, words: list, count: int, *tool: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    # So many connections, below `tool`, with `more` in the environment.
+    port, *files = words
+    args = [port, _SUITE, count, *files]
+    done = subprocess.run(
+        [*tool, *interpreter.argv(DEVICE / "handshake.py", heap_bytes=_HEAP_BYTES, args=args)],
+        env=interpreter.environment([ROOT, ROOT / "lib"], more),
+        capture_output=True,
+        text=True,
+        timeout=_RUN_S,
+    )
+    if done.returncode:
+        last = (done.stderr.strip() or "no output").splitlines()[-1]
+        raise BenchError(f"the TLS program failed: {last}")
+    return done
 
-    def run(
-        self, interpreter: Interpreter, count: int, *tool: str, **more: str
-    ) -> subprocess.CompletedProcess[str]:
-        """Open so many connections, below `tool`, with `more` in the environment."""
-        args = [self.port, _SUITE, count, *self.files]
-        argv = interpreter.argv(DEVICE / "handshake.py", heap_bytes=_HEAP_BYTES, args=args)
-        done = subprocess.run(
-            [*tool, *argv],
-            env=interpreter.environment([ROOT, ROOT / "lib"], more),
-            capture_output=True,
-            text=True,
-            timeout=_RUN_S,
-        )
-        if done.returncode:
-            last = (done.stderr.strip() or "no output").splitlines()[-1]
-            raise BenchError(f"the TLS program failed: {last}")
-        return done
 
-    def figures(self) -> Iterator[tuple[str, float]]:
-        """(row, figure) of all."""
-        small, large = choose(bits=32), choose(bits=64, certificates=True)
-        done = self.run(small, 1)
-        start, context, connected = map(int, _IN_USE.findall(done.stderr))
-        # glibc's own tool, which lies beside the 32-bit C library.
-        peaks = [
-            _found(_PEAK, self.run(small, count, LD_PRELOAD="libmemusage.so"), "libmemusage.so")
-            for count in (-1, 1)
-        ]
-        yield f"{self.title}: context, bytes", context - start
-        yield f"{self.title}: at most, on a board", peaks[1] - peaks[0] - _LESS_ON_BOARDS
-        yield f"{self.title}: connected, on a board", connected - start - _LESS_ON_BOARDS
-        yield f"{self.title}: of these in Python's heap", int(done.stdout)
-        yield f"{self.title}: instructions, 64 bits", self._instructions(large)
-
-    def _instructions(self, interpreter: Interpreter) -> float:
-        if not shutil.which("valgrind"):
-            raise BenchError("valgrind is not installed: run `make setup` or install it")
-        tool = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-        one, five = (
-            _found(_COLLECTED, self.run(interpreter, count, *tool), "valgrind") for count in (1, 5)
-        )
-        return (five - one) / 4
+def _figures(words: list) -> dict[str, float]:
+    small, large = choose(bits=32), choose(bits=64, certificates=True)
+    done = _open(small, words, 1)
+    start, context, connected = map(int, _IN_USE.findall(done.stderr))
+    # glibc's own tool, which lies beside the 32-bit C library.
+    tool = "libmemusage.so"
+    none, peak = (
+        _found(_PEAK, _open(small, words, count, LD_PRELOAD=tool), tool) for count in (-1, 1)
+    )
+    if not shutil.which("valgrind"):
+        raise BenchError("valgrind is not installed: run `make setup` or install it")
+    callgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+    one, five = (
+        _found(_COLLECTED, _open(large, words, count, *callgrind), "valgrind") for count in (1, 5)
+    )
+    return {
+        "context, bytes": context - start,
+        "at most, on a board": peak - none - _LESS_ON_BOARDS,
+        "connected, on a board": connected - start - _LESS_ON_BOARDS,
+        "of these in Python's heap": int(done.stdout),
+        "instructions, 64 bits": (five - one) / 4,
+    }
 
 
 def _found(pattern: re.Pattern, done: subprocess.CompletedProcess[str], tool: str) -> int:
@@ -90,16 +81,12 @@ def _found(pattern: re.Pattern, done: subprocess.CompletedProcess[str], tool: st
 
 def connection() -> Rows:
     """Without and with a certificate of our own."""
-    return {row: {"umqtt31": figure} for row, figure in _measured()}
-
-
-def _measured() -> Iterator[tuple[str, float]]:
+    rows = {}
     with tempfile.TemporaryDirectory() as name:
         made = Certificates.usual(Path(name), "device")
-        own = made.ssl("device")
-        for title, names in (("server's only", ["ca"]), ("ours too", ["ca", "cert", "key"])):
-            with TLSMosquitto(
-                made.path, "server", "1.2", require_certificate=len(names) > 1
-            ) as broker:
-                files = tuple(Path(own[name]) for name in names)
-                yield from _Case(title, broker.port, files).figures()
+        for title, ssl in (("server's only", made.ssl()), ("ours too", made.ssl("device"))):
+            is_strict = len(ssl) > 1
+            with TLSMosquitto(made.path, "server", "1.2", require_certificate=is_strict) as broker:
+                found = _figures([broker.port, *ssl.values()])
+                rows |= {f"{title}: {row}": {"umqtt31": n} for row, n in found.items()}
+    return rows

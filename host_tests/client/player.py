@@ -403,8 +403,7 @@ class Player:
 
     def do_flash(self, text):
         words = text.split()
-        self.flash.failures = int(words[1]) if words[1:] else 0
-        self.flash.is_failing = words == ["fails"]
+        self.flash.failures = int(words[1]) if words[1:] else -(words == ["fails"])
         self.flash.readable_from = 0
         if words == ["forgets"]:
             self.flash.forget()

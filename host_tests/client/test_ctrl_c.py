@@ -34,7 +34,7 @@ class CtrlC:
         self.came = False
 
     def calls(self, function, *args, **options):
-        previous = sys.gettrace()  # of `python -m host_tests proof coverage`
+        previous = sys.gettrace()  # of coverage
         if not self.came:
             sys.settrace(self._trace)
         try:

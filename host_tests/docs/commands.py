@@ -11,7 +11,6 @@ import click
 import pyspark
 
 from host_tests.__main__ import main as main_of_tests
-from host_tests.docs import blocks
 from tools.__main__ import main
 from tools.command import COMMANDS, options_of, place_of
 from tools.project import ROOT
@@ -34,13 +33,6 @@ def lines_in(block):
             if word.endswith(";"):
                 found.append([])
     return [words for words in found if words]
-
-
-def of_all_pages():
-    """(page, command) of all blocks of commands."""
-    for kind in ("sh", "console"):
-        for block in blocks.of_kind(kind):
-            yield from ((block.page, words) for words in lines_in(block))
 
 
 def check(words):

@@ -21,7 +21,6 @@ from tools.project import ROOT
 _FOLDERS = ("boards", "firmware", "host_tests", "lib", "tools", "typings")
 _FILES = ("Makefile", "README.md", "pyproject.toml")
 _INSTALLED = (".venv", ".tools")
-_PRINTS = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
 _FIGURE = re.compile(r"\d(?:[\d,.]*\d)?")
 
 
@@ -67,45 +66,37 @@ class Project:
         words = [*shlex.split(self._here(line), comments=True), *more]
         pattern = _pattern(self._here(shown))
         printed, is_stopped = "", False
-        with self._started(words) as process:
-            for text in process.stdout:
-                printed += text
+        with Terminal(words, self.folder, self._environment) as terminal:
+            for text in terminal.lines:
+                printed += text + "\n"
                 if then and then[0] in text:
                     then[1]()
                     then = None
                 if ctrl_c and not is_stopped and pattern.search(printed):
                     is_stopped = True
-                    os.killpg(process.pid, signal.SIGINT)
+                    terminal.press()
+            status = terminal.process.wait(SECONDS)
         assert pattern.search(printed), f"{words} printed, instead of {shown}:\n{printed[-3000:]}"
-        assert is_stopped or process.returncode == 0, f"{words}: {printed}"
+        assert is_stopped or status == 0, f"{words}: {printed}"
         return printed
-
-    @contextlib.contextmanager
-    def _started(self, words):
-        # In a session of its own, so that Ctrl-C goes to all of it, and not to the tests.
-        about = {"cwd": self.folder, "env": self._environment, "start_new_session": True}
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, **about, **_PRINTS)
-        alarm = threading.Timer(SECONDS, os.killpg, (process.pid, signal.SIGKILL))
-        alarm.start()
-        try:
-            with process:
-                yield process
-        finally:
-            alarm.cancel()
 
 
 class Terminal:
-    """A running command, its lines as they come; a context manager that ends it."""
+    """A running command, its `lines` as they come; a context manager that ends it."""
 
     def __init__(self, argv, folder, environment=None):
-        self._lines = queue.Queue()
-        self._process = subprocess.Popen(argv, cwd=folder, env=environment, **_PRINTS)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "text": True}
+        # In a session of its own, so that Ctrl-C goes to all of it, and not to the tests.
+        pipes |= {"stderr": subprocess.STDOUT, "start_new_session": True}
+        self.process = subprocess.Popen(argv, cwd=folder, env=environment, **pipes)
+        self._read_lines = queue.Queue()
+        self.lines = iter(lambda: self._read_lines.get(timeout=SECONDS), None)
+        threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self):
-        for line in self._process.stdout:
-            self._lines.put(line.rstrip("\n"))
+        for line in self.process.stdout:
+            self._read_lines.put(line.rstrip("\n"))
+        self._read_lines.put(None)
 
     def __enter__(self):
         return self
@@ -116,16 +107,22 @@ class Terminal:
     def wait_for(self, end):
         """-> the lines up to one that ends so, which has to come."""
         seen = []
-        while not seen or not seen[-1].endswith(end):
-            seen.append(self._lines.get(timeout=SECONDS))
-        return seen
+        for line in self.lines:
+            seen.append(line)
+            if line.endswith(end):
+                return seen
+        raise AssertionError(f"{end!r} did not come, but {seen}")
+
+    def press(self, number=signal.SIGINT):
+        """Ctrl-C, unless another signal is given."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
 
     def stop(self, number=signal.SIGINT):
-        """Ctrl-C, unless another signal is given -> the lines that nobody had read."""
-        self._process.send_signal(number)
-        self._process.wait(SECONDS)
-        self._reader.join(SECONDS)
-        return [self._lines.get() for _ in range(self._lines.qsize())]
+        """Press, and wait for its end -> the lines that nobody had read."""
+        self.press(number)
+        self.process.wait(SECONDS)
+        return [*self.lines]
 
 
 def _entered(page, begin):

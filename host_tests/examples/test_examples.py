@@ -18,6 +18,7 @@ import pytest
 from host_tests.brokers import Mosquitto, TLSMosquitto
 from host_tests.brokers.certificates import Certificates
 from host_tests.brokers.ear import Ear
+from host_tests.docs.typed import Terminal
 from host_tests.patience import SECONDS, until
 from host_tests.running import CPYTHON
 from tools.demo.listener import Listener
@@ -41,29 +42,17 @@ class Program:
             assert count == 1, key
         self._path.write_text("import hurry\n" + code)
 
-    def start(self):
-        """-> the running process."""
-        paths = [DESK, ROOT / "lib", ROOT / "host_tests/standin"]
-        return self._interpreter.start(self._path, micropypath=paths, cwd=self._folder)
+    def running(self):
+        """It runs meanwhile, and is killed then."""
+        paths = self._interpreter.environment([DESK, ROOT / "lib", ROOT / "host_tests/standin"])
+        return Terminal(self._interpreter.argv(self._path), self._folder, paths)
 
     def run(self):
         """Run it to its end -> what it printed."""
-        with self.start() as process:
-            text = process.communicate(timeout=SECONDS)[0]
-        assert process.returncode == 0, text
+        with self.running() as terminal:
+            text = "".join(f"{line}\n" for line in terminal.lines)
+            assert terminal.process.wait(SECONDS) == 0, text
         return text
-
-    @contextlib.contextmanager
-    def running(self):
-        """It runs meanwhile, and is killed then."""
-        with self.start() as process:
-            guard = threading.Timer(4 * SECONDS, process.kill)
-            guard.start()
-            try:
-                yield process
-            finally:
-                guard.cancel()
-                process.kill()
 
 
 # The oldest MicroPython, with the object sizes of a microcontroller.
@@ -146,12 +135,7 @@ def hear_new(topic, known):
     [
         ("minimal", "home/sensor-7/count", ("home/sensor-7/led", "on"), "led is on"),
         ("asyncio_tasks", "home/desk-1/count", ("home/desk-1/period", "soon"), "not a number:"),
-        (
-            "ethernet",
-            "home/pump-2/count",
-            ("home/pump-2", "unheard"),
-            "network: 10.0.0.2",
-        ),
+        ("ethernet", "home/pump-2/count", ("home/pump-2", "unheard"), "network: 10.0.0.2"),
     ],
 )
 def test_example_keeps_what_it_samples_through_outages_and_hears_what_is_said(
@@ -162,7 +146,7 @@ def test_example_keeps_what_it_samples_through_outages_and_hears_what_is_said(
 
     def hear_it(ear, process):
         ear.say(*said, retain=True, qos=1)
-        assert any(line.startswith(printed) for line in process.stdout)  # reads until then
+        assert any(line.startswith(printed) for line in process.lines)  # reads until then
 
     live_through_outages(sampler, mosquitto, tmp_path, hear_new(topic, known), at_end=hear_it)
     # As many as may wait from before the first connection, and never one before an older one.
@@ -247,7 +231,7 @@ def test_tls_client_shows_its_certificate_through_outages(program, tmp_path):
         certificates.make("other", is_authority=True)
         certificates.make("device", "other")
         with program("tls_client", PORT=broker.port, PERIOD_MS=100).running() as process:
-            assert any("certificate" in line for line in process.stdout)
+            assert any("certificate" in line for line in process.lines)
 
 
 @pytest.mark.parametrize("is_off", ["home", "cloud"])
@@ -324,11 +308,11 @@ def test_readings_before_the_clock_was_set_get_their_time_and_outlive_a_reset(
     logger = program("readings", PORT=mosquitto.port, PERIOD_MS=100)
     start_s = int(time.time())
     with logger.running() as process:
-        assert next(process.stdout).startswith("no time:")
-        assert next(process.stdout).startswith("no time:")
+        assert next(process.lines).startswith("no time:")
+        assert next(process.lines).startswith("no time:")
         mosquitto.stop()
         (tmp_path / "time.txt").touch()
-        lines = (line for line in process.stdout if line.startswith("{"))
+        lines = (line for line in process.lines if line.startswith("{"))
         stamped = [json.loads(next(lines)) for _ in range(8)]
     mosquitto.start()
     # What was said before the last of them is on flash, and had no broker.
@@ -361,7 +345,7 @@ def test_readings_after_two_weeks_have_their_time(tmp_path):
     main.write_text(TWO_WEEKS + main.read_text())
     start_s = int(time.time())
     with logger.running() as process:
-        lines = (line for line in process.stdout if line.startswith("{"))
+        lines = (line for line in process.lines if line.startswith("{"))
         times = [json.loads(next(lines))["at"] for _ in range(4)]
     assert start_s <= times[0] <= times[-1] <= time.time()
 
@@ -369,9 +353,9 @@ def test_readings_after_two_weeks_have_their_time(tmp_path):
 def test_ethernet_says_whether_its_cable_is_in(program, tmp_path):
     (tmp_path / "no_link.txt").touch()
     with program("ethernet", PERIOD_MS=50).running() as process:
-        assert next(process.stdout) == "network: no cable\n"
+        assert next(process.lines) == "network: no cable"
         (tmp_path / "no_link.txt").unlink()
-        assert next(process.stdout) == "network: 10.0.0.2\n"
+        assert next(process.lines) == "network: 10.0.0.2"
 
 
 class Modem:

@@ -16,7 +16,7 @@ from host_tests.choice import turn
 from host_tests.standin import packets
 from host_tests.standin.clock import Clock
 from host_tests.standin.dice import Thrown
-from host_tests.standin.stream import Misuse, WatchfulStream
+from host_tests.standin.stream import WatchfulStream
 from umqtt31 import AWAITING_REL, FULL, REFUSED_FILTER, MQTTClient, MQTTError, v5
 
 BUFFER_BYTES = 64
@@ -93,7 +93,7 @@ class Run:
         self.client.on_message = self._on_message
         self.client.on_oversize = lambda *lengths: self.oversize.append(lengths)
         start = b"" if situation & BEFORE_CONNACK else self._connack
-        _clock.stream = self.stream = WatchfulStream(start, 0, False, bool(situation & STALLS))
+        _clock.stream = self.stream = WatchfulStream(start, 0, False, situation & STALLS)
         self._feed = data
         self._size = size
 
@@ -112,11 +112,7 @@ class Run:
 
     def _switch(self):
         # From here on the broker is hostile.
-        stream = self.stream
-        stream.data, stream.pos = self._feed, 0
-        stream.size = stream.left = self._size or len(self._feed) or 1
-        stream.ends = bool(self.situation & ENDS)
-        stream.steps, stream.most_steps = 0, 150 + 12 * len(self._feed)
+        self.stream.give(self._feed, self._size, self.situation & ENDS)
 
     def live(self):
         """Connect, be busy as the situation says, and take in the bytes."""
@@ -170,7 +166,7 @@ class Run:
         self.client.on_message = None
         if self.client.is_connected:
             self.client.disconnect()
-        first = bytes(self.stream.sent)
+        first = self.stream.sent
         accepted = self.client.inflight + self.client.queued
         stream = WatchfulStream(self._connack, 0, False, False)
         self.client.connect(False, stream=stream)
@@ -224,8 +220,6 @@ def _run(situation, level, size, data):
         run.recover()
     except Finding:
         raise
-    except Misuse as error:
-        raise Finding(str(error)) from error
     except Exception as error:
         raise Finding(f"raised {error!r}") from error
     if [len(one) for one in buffers] != before:

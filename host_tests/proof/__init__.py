@@ -1,1 +1,1 @@
-"""How far the tests of the library go: branch coverage and mutation score."""
+"""How far the tests of the library go: the mutation score."""

@@ -43,6 +43,11 @@ def need(title, is_met=False, without=""):
     return system.Need(title, lambda: is_met, f"deb-{title}", f"brew-{title}", without)
 
 
+MISSING = need("broker"), need("sniffer")
+AS_ROOT = ["sudo", "sh", "-c", system._APT, "sh", "deb-broker", "deb-sniffer"]
+BREW = ["brew", "install", "--quiet", "brew-broker", "brew-sniffer"]
+
+
 @pytest.fixture
 def machine(monkeypatch):
     """A machine whose package managers are only noted: `tools` are there, `ran` was called."""
@@ -58,18 +63,20 @@ def test_install_missing_with_all_there_runs_nothing(machine):
     assert machine.ran == []
 
 
-AS_ROOT = ["sudo", "sh", "-c", system._APT, "sh", "deb-broker"]
-
-
 # What of apt-get, sudo, brew is there; how they end; what is said; what is called.
 @pytest.mark.parametrize(
     ("tools", "status", "said", "ran"),
     [
-        ("apt-get sudo", 0, "broker still not found", [AS_ROOT]),
-        ("apt-get", 0, "run as root: apt-get install deb-broker", []),
-        ("brew", 0, "still not found", [["brew", "install", "--quiet", "brew-broker"]]),
-        ("", 0, "please install broker, then", []),
-        ("apt-get sudo", 100, "try yourself as root: apt-get install deb-broker", [AS_ROOT]),
+        ("apt-get sudo", 0, "broker, sniffer still not found", [AS_ROOT]),
+        ("apt-get", 0, "run as root: apt-get install deb-broker deb-sniffer", []),
+        ("brew", 0, "still not found", [BREW]),
+        ("", 0, "please install broker, sniffer, then", []),
+        (
+            "apt-get sudo",
+            100,
+            "try yourself as root: apt-get install deb-broker deb-sniffer",
+            [AS_ROOT],
+        ),
     ],
     ids=["user", "no sudo", "macOS", "no package manager", "failure"],
 )
@@ -78,14 +85,8 @@ def test_install_missing_asks_the_package_manager_or_says_what_to_do(
 ):
     machine.tools, machine.status = tools.split(), status
     with pytest.raises(SetupError, match=said):
-        system.install_missing((need("broker"),))
+        system.install_missing(MISSING)
     assert machine.ran == ran
-
-
-def test_install_missing_without_a_package_manager_names_all(machine):
-    machine.tools = ()
-    with pytest.raises(SetupError, match="please install broker, sniffer, then"):
-        system.install_missing((need("broker"), need("sniffer")))
 
 
 def test_install_missing_of_what_one_part_needs_only_warns(machine, capsys):

@@ -86,7 +86,7 @@ class Broker:
 
     def _lose_session(self):
         if self._has_session:
-            self._world.rules.on_session_lost()
+            self._world.rules.sessions_lost += 1
         self._forget()
 
     def on_closed(self, link):
@@ -222,7 +222,7 @@ class Broker:
             self._lose_session()
         is_present = self._has_session
         if not is_present:
-            self._world.rules.on_session_begun()
+            self._world.rules.has_session_begun = True
         self._has_session = True
         self._agree(hello)
         is_told = hello.level > 3 and is_present

@@ -31,17 +31,11 @@ class Clock(standin.Clock):
         now = self._world.now + self.offset
         return now
 
-    def ticks_us(self):
-        return (self._world.now + self.offset) * 1000 & PERIOD - 1
-
     def sleep_ms(self, ms):
         self._world.sleep(ms)
 
     def sleep(self, seconds):
         self._world.sleep(int(seconds * 1000))
-
-    def time(self):
-        return (self._world.now + self.offset - FIRST_TICKS) // 1000
 
 
 class Dice(random.Random):

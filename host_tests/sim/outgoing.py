@@ -219,10 +219,6 @@ class Outgoing:
             flow.may_be_sent = True
             flow.may_have_pubrec |= had_pubrec
 
-    def may_come_back(self, key):
-        """publish() refused this message: may it be seen all the same?"""
-        return key in self.flows
-
     def check_expired(self, what):
         """No message that is too old may still wait."""
         if not self._aging:

@@ -64,7 +64,7 @@ class Rules:
         self._was_clean = False
         self._was_clean_before = False  # until it is recorded: of the one before
         self._has_session = False  # there was a connection
-        self._has_session_begun = False  # at the broker, since then
+        self.has_session_begun = False  # at the broker, since then
         self.delivered = []  # (topic, payload) in order
         self._written = {
             p.PUBLISH: self.outgoing.on_publish,
@@ -218,13 +218,13 @@ class Rules:
         if is_new:
             self.outgoing.on_new_session()
             self.incoming.on_new_session()
-        elif self._has_session and self._has_session_begun:
+        elif self._has_session and self.has_session_begun:
             self.secret_losses += 1
             self.incoming.on_session_lost()
         self._was_clean_before = self._was_clean
         self._was_clean = link.notes.is_clean
         self._has_session = True
-        self._has_session_begun = False
+        self.has_session_begun = False
         self.outgoing.on_online()
 
     def _on_auth(self, link, packet):
@@ -276,13 +276,6 @@ class Rules:
         self.life += 1
         if self.is_forgetful:
             self._was_clean = self._was_clean_before = self._has_session = False
-
-    def on_session_lost(self):
-        self.sessions_lost += 1
-
-    def on_session_begun(self):
-        """The broker begins a session with nothing in it."""
-        self._has_session_begun = True
 
     def on_delivered(self, key, dup):
         topic, _, payload = key.partition(b"\0")

@@ -20,11 +20,7 @@ class _Stream:
         self._link = link
         self._dice = random.Random(seed * 1000 + link.number)
         self.close = link.close
-
-    def setblocking(self, *_):
-        pass
-
-    setsockopt = connect = setblocking
+        self.setblocking = self.setsockopt = self.connect = link.setblocking
 
 
 class Records(_Stream):

@@ -105,10 +105,7 @@ class Watched(Taking):
         # What is accepted is kept from the next turn on.
         self._is_deferred = world.device.is_deferred
         super().__init__("device", "broker", store=world.device.store(), **options)
-        self.on_drop = self._on_drop
-
-    def _on_drop(self, packet_id, reason):
-        self._outgoing.on_dropped(packet_id, reason)
+        self.on_drop = self._outgoing.on_dropped
 
     async def connect(self, clean_session=True, *more):
         if clean_session:

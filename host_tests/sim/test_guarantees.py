@@ -38,6 +38,11 @@ SEEN = (
      "up=11 start=offline deferred=1", "refuse@open0 reset@up0", "0 1"),
     ("full_queue_when_refusing_then_nothing_accepted_is_given_up",
      "up=1111111111 start=offline queue=3 window=2", "", "0 1 2 3 4 5 6 7 8 9", "!gives up"),
+    ("full_queue_when_dropping_oldest_then_what_is_in_flight_arrives_and_drops_are_told",
+     "up=22222222 queue=2 window=2 overflow=drop_oldest", "", "0 1 6 7",
+     r"(?s)gives up id 3 .*gives up id 4 .*gives up id 5 .*gives up id 6 "),
+    ("ram_store_when_device_resets_then_its_messages_are_gone",
+     "up=1 start=offline store=ram", "reset@up0", ""),
     ("clean_session_when_link_is_lost_then_qos2_may_arrive_twice",
      "up=2 sessions=cr", "close@down5", "0 0"),
     *(("message_too_old_when_offline_for_days_then_is_never_sent",
@@ -147,30 +152,6 @@ def test_ordered_when_device_resets_anywhere_then_only_the_last_is_repeated():
     for at in places(settings, "up"):
         seen, _ = run(settings, f"reset@up{at}")
         assert seen == sorted(seen) and len(seen) <= 5
-
-
-def test_ram_store_when_device_resets_then_its_messages_are_gone():
-    def program(device):
-        client = device.client("node", store=None)
-        if not booted:
-            booted.append(True)
-            client.publish(b"u", b"1", qos=1)
-        device.connect(client)
-        assert client.queued == client.inflight == 0
-
-    booted = []
-    world = World(faults=parse("reset@up0"))
-    world.device.store_kind = "ram"
-    world.run(program)
-    assert booted and not world.delivered
-
-
-def test_full_queue_when_dropping_oldest_then_what_is_in_flight_arrives_and_drops_are_told():
-    seen, world = run("up=22222222 queue=2 window=2 overflow=drop_oldest")
-    told = len(re.findall("gives up", "\n".join(world.trace)))
-    assert told > 0
-    assert len(seen) == 8 - told
-    assert seen[:2] == ["0", "1"] and seen[-2:] == ["6", "7"]
 
 
 def test_clean_session_when_connecting_then_in_flight_is_given_up_and_told():

@@ -13,14 +13,16 @@ from umqtt31 import MQTTClient, queueing, v5
 from umqtt31.journal import Journal
 
 
-def make_mistake(monkeypatch, owner, name, right, wrong):
-    """Until the test is over `wrong` stands where `right` does, in the function `owner.name` of
-    a module or a class; an error if `right` is not there once."""
+def make_mistake(monkeypatch, owner, name, *pairs):
+    """Until the test is over the second of each two `pairs` stands where the first does, in the
+    function `owner.name` of a module or a class; an error if that is not there once."""
     original = getattr(owner, name)
     source = textwrap.dedent(inspect.getsource(original))
-    found = source.count(right)
-    assert found == 1, f"{found} times in {name}(): {right}"
-    source = textwrap.indent(source.replace(right, wrong), "    ")
+    for right, wrong in zip(pairs[::2], pairs[1::2]):
+        found = source.count(right)
+        assert found == 1, f"{found} times in {name}(): {right}"
+        source = source.replace(right, wrong)
+    source = textwrap.indent(source, "    ")
     # A method that says super() needs its class.
     made = {}
     text = f"def make(__class__):\n{source}\n    return {name}\n"
@@ -104,22 +106,11 @@ WRONG = {
         "< client._window", "<= client._window"),
     "accepted and lost with the stream": (
         "up=1212 down=12121212 serve=20 pressure=40 size=20", "31-4.1-Q1", core, "_send",
-        "    if packet_id:\n"
         "        client.queued += 1\n"
-        "        client._tail = at + n\n"
-        "    is_next = client.is_connected\n"
-        "    if is_next and (client._acks_n or client._left or client._first):\n"
-        "        # A new local would need a frame from the heap.\n"
-        "        is_next = client._behind - (client.stats.dropped << 8)\n"
-        "        _pump(client, ticks_ms())  # these come first, and behind them what is new\n"
-        "        # It may have brought a message of the store here, or on_drop has published.\n"
-        "        is_next -= client._behind - (client.stats.dropped << 8)\n"
-        "        is_next = not (packet_id or client._left or is_next)\n"
+        "        client._tail = at + n\n", "        pass\n",
+        "not (packet_id or client._left or is_next)\n"
         "    if packet_id:\n",
-        "    is_next = client.is_connected\n"
-        "    if is_next and (client._acks_n or client._left or client._first):\n"
-        "        _pump(client, ticks_ms())\n"
-        "        is_next = not client._left\n"
+        "not client._left\n"
         "    if packet_id:\n"
         "        client.queued += 1\n"
         "        client._tail = at + n\n"),

@@ -72,7 +72,7 @@ class Flash:
         if at % self.program_bytes or len(buf) % self.program_bytes or not buf:
             raise WrongUse(f"program of {len(buf)} bytes at {at}: not whole aligned units")
         before = self.data[at : at + len(buf)]
-        if block not in self.worn and _and(before, buf) != bytes(buf):
+        if block not in self.worn and int.from_bytes(buf) & ~int.from_bytes(before):
             raise WrongUse(f"program at {at} would turn a 0 into a 1")
         if self._change(block, at, bytes(buf)):
             self.programs += len(buf) // self.program_bytes
@@ -146,7 +146,3 @@ def cut(before, after, mode, seed=0):
         change = int.from_bytes(before) ^ int.from_bytes(after)
         return (int.from_bytes(before) ^ change & chosen).to_bytes(n)
     raise ValueError(f"unknown mode {mode!r}")
-
-
-def _and(a, b):
-    return (int.from_bytes(a) & int.from_bytes(b)).to_bytes(len(a))

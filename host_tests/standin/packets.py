@@ -38,6 +38,7 @@ _PROPERTIES = {
     "user_property": (38, _PAIR), "maximum_packet_size": (39, 4), "wildcard_available": (40, 1),
     "subscription_ids_available": (41, 1), "shared_available": (42, 1),
 }  # fmt: skip
+_BY_NUMBER = {number: (name, kind) for name, (number, kind) in _PROPERTIES.items()}
 _MAY_REPEAT = ("subscription_id", "user_property")
 
 # --- writing: parts ---------------------------------------------------------------------
@@ -302,7 +303,9 @@ def read_properties(data: bytes, at: int = 0) -> tuple[dict, int]:
     end = at + size
     found: dict = {}
     while at < end:
-        name, kind = _property_of(data[at])
+        if data[at] not in _BY_NUMBER:
+            raise ValueError("property %d is unknown" % data[at])
+        name, kind = _BY_NUMBER[data[at]]
         at += 1
         value: object
         if kind > 0:
@@ -324,13 +327,6 @@ def read_properties(data: bytes, at: int = 0) -> tuple[dict, int]:
     if at != end or end > len(data):
         raise ValueError("the properties are longer than their section")
     return found, end
-
-
-def _property_of(number: int) -> tuple[str, int]:
-    for name, (identifier, kind) in _PROPERTIES.items():
-        if identifier == number:
-            return name, kind
-    raise ValueError("property %d is unknown" % number)
 
 
 def properties_of(packet: bytes) -> dict:

@@ -9,8 +9,8 @@ MicroPython; `host_tests.standin.nor` is the model with wear, cuts and rules of 
 class RamFlash:
     """`blocks` of `block_bytes`; `data`: its contents, erased if not given.
 
-    While `is_failing`, or for `failures` more operations, programming and erasing raise
-    OSError and change nothing.  `hook(at, after)` is called before each operation.
+    For `failures` more operations, below 0 for ever, programming and erasing raise OSError and
+    change nothing.  `hook(at, after)` is called before each operation.
     """
 
     def __init__(self, blocks: int, block_bytes: int = 4096, data: bytearray | None = None):
@@ -18,7 +18,6 @@ class RamFlash:
         self._block_bytes = block_bytes
         self._erased = b"\xff" * block_bytes
         self.data = bytearray(b"\xff" * (blocks * block_bytes)) if data is None else data
-        self.is_failing = False
         self.failures = 0
         self.operations = 0  # that worked
         self.erased = 0  # blocks
@@ -60,9 +59,8 @@ class RamFlash:
         self.data[at : at + self._block_bytes] = self._erased
 
     def _begin(self, at, after):
-        if self.failures or self.is_failing:
-            if self.failures:
-                self.failures -= 1
+        if self.failures:
+            self.failures -= 1
             raise OSError(5)
         if self.hook:
             self.hook(at, self._erased if after is None else bytes(after))

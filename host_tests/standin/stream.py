@@ -6,10 +6,6 @@ They never block; each plays network and broker at once.  Run under CPython and 
 _FIXED_BYTES = 8192
 
 
-class Misuse(Exception):
-    """The client did to a stream what it never may do."""
-
-
 class _Stream:
     """Takes `write_most` bytes at a time, 0 for any number, and then none for one call.  While
     `is_blocked`, nothing can be written.  `write_error` is raised by `write()`, once it took all
@@ -52,7 +48,10 @@ class _Stream:
 
 
 class ScriptedStream(_Stream):
-    """A MicroPython stream without a network behind it."""
+    """A MicroPython stream without a network behind it.
+
+    Raises AssertionError for what no stream has to bear.
+    """
 
     def __init__(self, read_most=0, write_most=0):
         super().__init__(read_most, write_most)
@@ -77,7 +76,9 @@ class ScriptedStream(_Stream):
         return sent
 
     def readinto(self, buf, n=None):
+        n = len(buf) if n is None else n
         assert not self.is_closed, "read after close"
+        assert 0 < n <= len(buf), "reads %d bytes into a buffer of %d" % (n, len(buf))
         if not self._pieces:
             return None
         piece = self._pieces[0]
@@ -93,7 +94,7 @@ class ScriptedStream(_Stream):
             piece = self._pieces[0] = piece[self._at :] + self._pieces.pop(1)
             self._at = 0
         left = len(piece) - self._at
-        n = min(len(buf) if n is None else n, left, self.read_most or left)
+        n = min(n, left, self.read_most or left)
         buf[:n] = piece[self._at : self._at + n]
         self._at += n
         if piece and n == left:
@@ -103,7 +104,7 @@ class ScriptedStream(_Stream):
 
     def write(self, buf, off, n):
         assert not self.is_closed, "write after close"
-        assert n > 0, "write of nothing"
+        assert 0 <= off < off + n <= len(buf), "writes %d bytes at %d of %d" % (n, off, len(buf))
         self.writes.append(n)
         n = self._taken(n)
         if n is None:
@@ -193,62 +194,39 @@ class FixedStream(_Stream):
         return n
 
 
-class WatchfulStream:
-    """Gives `data` in pieces of `size` bytes, 0 for whole, with nothing in between.
+class WatchfulStream(ScriptedStream):
+    """Raises AssertionError for more calls than its data has bytes for, too; `stalls`: it takes
+    only a few bytes at a time."""
 
-    Raises Misuse for what no stream has to bear, and for more calls than the data has bytes for.
-    """
+    def __init__(self, data, size, ends, stalls):
+        super().__init__(0, 5 if stalls else 0)
+        self.give(data, size, ends)
 
-    def __init__(self, data: bytes, size: int, ends: bool, stalls: bool):
-        self.data = data
-        self.pos = 0
-        self.size = size or len(data) or 1
-        self.left = self.size  # of this piece
-        self.ends = ends
-        self.room = 5 if stalls else 1 << 30
-        self.is_full = False
-        self.steps = 0
-        self.most_steps = 60 + 8 * len(data)
-        self.sent = bytearray()
-        self.is_closed = False
+    def give(self, data, size, ends):
+        """From now on it gives `data` in pieces of `size` bytes, 0 for whole, with nothing in
+        between."""
+        self._pieces, self._at = [data] if data else [], 0
+        if ends:
+            self.feed(b"")
+        self._size = self.read_most = size or len(data)
+        self._steps_left = 150 + 12 * len(data)
 
-    def is_drained(self) -> bool:
-        return self.pos == len(self.data)
+    def is_drained(self):
+        return not any(self._pieces)
 
-    def _count(self) -> None:
-        self.steps += 1
-        if self.is_closed:
-            raise Misuse("uses a stream that it has closed")
-        if self.steps > self.most_steps:
-            raise Misuse("takes more steps than the input has bytes for")
+    def _count(self):
+        self._steps_left -= 1
+        assert self._steps_left >= 0, "takes more steps than the input has bytes for"
 
-    def readinto(self, buf: bytearray, n: int) -> int | None:
+    def readinto(self, buf, n=None):
         self._count()
-        if n <= 0 or n > len(buf):
-            raise Misuse(f"reads {n} bytes into a buffer of {len(buf)}")
-        if self.is_drained():
-            return 0 if self.ends else None
-        if not self.left:
-            self.left = self.size
+        if not self.read_most and not self.is_drained():
+            self.read_most = self._size
             return None
-        n = min(n, self.left, len(self.data) - self.pos)
-        buf[:n] = self.data[self.pos : self.pos + n]
-        self.pos += n
-        self.left -= n
+        n = super().readinto(buf, n)
+        self.read_most -= n or 0
         return n
 
-    def write(self, buf: bytearray, off: int, n: int) -> int | None:
+    def write(self, buf, off, n):
         self._count()
-        if not 0 <= off < off + n <= len(buf):
-            raise Misuse(f"writes {n} bytes at {off} of a buffer of {len(buf)}")
-        if self.is_full:
-            self.is_full = False
-            return None
-        if n > self.room:
-            n = self.room
-            self.is_full = True
-        self.sent += buf[off : off + n]
-        return n
-
-    def close(self) -> None:
-        self.is_closed = True
+        return super().write(buf, off, n)

@@ -1,12 +1,15 @@
 """connect() and reconnect() with `ssl`: whatever is wrong is an MQTTError that says so."""
 
+import contextlib
 import socket
+import ssl as python_ssl
 
 import pytest
 
 from host_tests.brokers import Mosquitto, free_port
-from host_tests.tls.peers import bursting
+from host_tests.standin import packets
 from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
+from tools.demo.listener import Listener
 from umqtt31 import NETWORK, TIMEOUT, MQTTClient
 
 SERVER = "127.0.0.1"
@@ -61,8 +64,20 @@ def test_handshake_without_an_answer_ends_in_a_time_out(run, certificates):
 
 
 def test_program_that_waits_with_select_gets_all_messages_of_a_record(run, certificates):
+    """The broker writes all of them as one TLS record, and nothing more."""
+    context = python_ssl.SSLContext(python_ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates.file("server.crt"), certificates.file("server.key"))
     messages = [b"%d" % number for number in range(5)]
-    with bursting(certificates, "server", messages) as broker:
+
+    def serve(connection):
+        with contextlib.suppress(OSError), context.wrap_socket(connection, True) as link:
+            link.recv(4096)  # CONNECT
+            link.sendall(packets.connack(0))
+            link.sendall(b"".join(packets.publish(b"burst", one) for one in messages))
+            while link.recv(4096):
+                pass
+
+    with Listener(serve) as broker:
         assert run("waiting", broker.port, certificates.ssl(), len(messages)) == messages
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from host_tests.brokers import free_port
 from host_tests.tls import steps
-from host_tests.tls.peers import Relay
+from tools.demo.listener import Listener
+from tools.demo.proxy import Proxy
 from umqtt31 import CLOSED
 from umqtt31.tls import context_of, wrap
 
@@ -16,6 +17,30 @@ from umqtt31.tls import context_of, wrap
 def pair(certificates):
     """Roots, and the device's own certificate."""
     return certificates.ssl("device")
+
+
+class Relay(Proxy):
+    """A proxy that takes orders from another process: a connection to `control` is for the next
+    of `orders`, its own methods."""
+
+    def __init__(self, server_port, orders=()):
+        super().__init__(server_port)
+        self._orders = list(orders)
+        self._office = Listener(self._obey)
+        self.control = self._office.port
+
+    def close(self):
+        """As any proxy's: without a word, as far as TLS goes."""
+        self._office.close()
+        super().close()
+
+    def _join(self, client):
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super()._join(client)
+
+    def _obey(self, connection):
+        getattr(self, self._orders.pop(0))()
+        connection.close()
 
 
 def messages(length):

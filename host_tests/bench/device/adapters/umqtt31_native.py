@@ -14,19 +14,16 @@ from umqtt31 import MQTTClient
 
 
 class Adapter(Face):
-    client_class = MQTTClient
-    level = 3
     highest_qos = 2
 
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         self.is_plain = not tls
         self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]
-        self.client = self.client_class(
+        self.client = MQTTClient(
             "bench",
             "127.0.0.1",
             port,
             keepalive=keepalive,
-            level=self.level,
             ssl=tls,
             max_inflight=window,
             max_mqueue_len=4,
