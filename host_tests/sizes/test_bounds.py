@@ -21,7 +21,7 @@ BYTES = {
     "fileblockdevice": 1_310,
     "handshake": 2_060,
     "journal": 7_775,
-    "opening": 5_145,
+    "opening": 5_105,
     "properties": 2_820,
     "queueing": 3_715,
     "reasons": 1_630,
