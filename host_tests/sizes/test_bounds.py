@@ -23,7 +23,7 @@ BYTES = {
     "journal": 7_775,
     "opening": 5_105,
     "properties": 2_820,
-    "queueing": 3_715,
+    "queueing": 3_680,
     "reasons": 1_630,
     "robust": 860,
     "simple": 5_470,

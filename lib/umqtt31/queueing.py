@@ -326,15 +326,9 @@ def extend(base):
             while True:
                 at = self._look_for(_is_old, None)
                 if at < 0:
-                    break
+                    self._least = least
+                    return self.stats.dropped != k
                 self.give_up(at, _TIMEOUT, True)
-            self._least = least
-            try:
-                if self._store:  # or a reset brings them back, behind what goes out now
-                    self._store.sync()
-            except MQTTError:
-                pass
-            return self.stats.dropped != k
 
         def _age_in(self):
             return max(0, self._least - self._passed())
