@@ -44,19 +44,18 @@ def open_journal(
         package, _, name = __name__.rpartition(".")
         del sys.modules[__name__]
         delattr(sys.modules[package], name)
-    log = _Log(device, sizes, client_id, level, is_erasing)
-    log.check(buffer_size, sets)
+    log = _Log(device, sizes, client_id, level, is_erasing, buffer_size, sets)
     try:
-        log.read(buffer_size)
-        log.fit(buffer_size, most)
+        log.read()
+        log.fit(most)
     except MQTTError:
         if not log.is_erasing:
             raise
         for block in range(log.blocks * log.device_blocks):
             if device.ioctl(6, block):
                 raise MQTTError(_JOURNAL)
-        log.read(buffer_size)
-        log.fit(buffer_size, most)
+        log.read()
+        log.fit(most)
     for first, bits, _ in log.held:
         for k in range(_IDS):
             if bits >> k & 1:
@@ -64,11 +63,12 @@ def open_journal(
                     hold(first * _IDS + k)
                 except IndexError:
                     _raise("max_awaiting_rel")
-    return log.hand_over(buffer_size, min(most, ring_bytes // 12))
+    return log.hand_over(min(most, ring_bytes // 12))
 
 
 class _Log:
-    def __init__(self, device, sizes, client_id, level, is_erasing):
+    # Raises ValueError where the sizes or the largest packet do not fit.
+    def __init__(self, device, sizes, client_id, level, is_erasing, buffer_size, sets):
         page, cell, erase = sizes
         if not hasattr(device, "ioctl"):
             raise TypeError("block_device has no ioctl()")
@@ -95,13 +95,8 @@ class _Log:
         self.layout = pack("<B4H", _TITLE, page, cell, erase // page, self.blocks)
         self.client_id = client_id
         self.title_cells = self.count(_TITLE_BYTES + len(client_id) + _CRC)
-
-    def count(self, n):
-        return (n + self.cell - 1) // self.cell
-
-    def check(self, buffer_size, sets):
-        """Set what depends on the largest packet; raise ValueError where it does not fit."""
-        n = self.count(_HEAD + 5 + buffer_size + _CRC)
+        self.longest = buffer_size + 5
+        n = self.count(_HEAD + self.longest + _CRC)
         self.most = (n + self.page_cells - 1) // self.page_cells * self.page_cells
         # Of each block the title, what a group leaves at its end, and two cells for reclaiming.
         self.room = self.cells - self.title_cells - self.most - 1
@@ -112,6 +107,9 @@ class _Log:
         n = self.most * self.cell - _HEAD - _CRC - _NOTE
         n = (2 * _NOTE * sets + n - 1) // n * (_HEAD + _CRC) + 2 * _NOTE * sets
         self.room_held = min(self.count(n), (self.blocks - 3) * self.room - self.most)
+
+    def count(self, n):
+        return (n + self.cell - 1) // self.cell
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -182,7 +180,7 @@ class _Log:
                 self.corrupt += 1
             at += 1
 
-    def read(self, buffer_size):
+    def read(self):
         """Find the newest block, which says where the log begins, and read it from there."""
         self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
         self.named = 0  # of the messages before this number the last id is known
@@ -192,7 +190,6 @@ class _Log:
         self.states = bytearray()
         self.twice = set()  # numbers of messages that stand there again
         self.sizes = {}  # of packets that are too large, by number
-        self.longest = buffer_size + 5
         self.oldest = 0
         newest = -1
         there = []
@@ -331,7 +328,7 @@ class _Log:
 
     # --- what is left ---------------------------------------------------------------------------
 
-    def fit(self, buffer_size, most):
+    def fit(self, most):
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
@@ -355,10 +352,10 @@ class _Log:
         for number, size in self.sizes.items():
             if self.states[number - self.first] > 1:
                 n = max(n, size)
-        if n > buffer_size:
+        if n:
             _raise("buffer_size to %d" % n)
 
-    def hand_over(self, buffer_size, rows):
+    def hand_over(self, rows):
         cell = self.cell
         rows = max(rows, len(self.live))
         none = [0] * rows
@@ -381,9 +378,9 @@ class _Log:
         sent += max(0, min(self.sent, self.end) - self.next)
         # In front of a group is what shares its page or a title, and the room for a packet.
         before = max(self.page_cells - 1, self.title_cells)
-        start = max(before, self.count(buffer_size + 5)) * cell
+        start = max(before, self.count(self.longest)) * cell
         size = (self.most + self.page_cells) * cell
-        buf = bytearray(start + size + buffer_size + 32)
+        buf = bytearray(start + size + self.longest + 27)
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []

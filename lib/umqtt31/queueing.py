@@ -71,12 +71,12 @@ def extend(base):
         ):
             if ordered:
                 options["max_inflight"] = 1  # MQTT-4.6-RM1
-            policies = {"refuse": None, "drop_oldest": _is_any, "latest": _has_topic}
+            is_victim = {"drop_oldest": _is_any, "latest": _has_topic}.get(overflow)
             # SIB-NOEXC: nothing is ever skipped.
-            if overflow not in policies or ordered and policies[overflow]:
+            if overflow != "refuse" and (ordered or not is_victim):
                 raise complaint("overflow")
             super().__init__(*args, **options)
-            self._is_victim = policies[overflow]
+            self._is_victim = is_victim
             self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
             if ordered and self._store:
                 self._commit = self._store.sync  # MQTT-4.6-RM1: what is done stays so, too
@@ -326,15 +326,9 @@ def extend(base):
             while True:
                 at = self._look_for(_is_old, None)
                 if at < 0:
-                    break
+                    self._least = least
+                    return self.stats.dropped != k
                 self.give_up(at, _TIMEOUT, True)
-            self._least = least
-            try:
-                if self._store:  # or a reset brings them back, behind what goes out now
-                    self._store.sync()
-            except MQTTError:
-                pass
-            return self.stats.dropped != k
 
         def _age_in(self):
             return max(0, self._least - self._passed())
