@@ -694,8 +694,10 @@ class MQTTClient:
 
     def _send_request(self, request):
         # No other one waits.  What it subscribes to is remembered from now on.
-        names = [pair[0] for pair in request[2]]
-        pairs = [pair for pair in self._filters if pair[0] not in names]
+        names = []
+        for pair in request[2]:
+            names.append(pair[0])
+        pairs = self._filters_but(names)
         if request[0][0] == _SUBSCRIBE:
             pairs += request[2]
             self._all_filters(pairs)  # TOO_LARGE if these are too many for one packet
@@ -704,17 +706,30 @@ class MQTTClient:
         self._filters = pairs
         begin_request(self, request)
 
+    def _filters_but(self, topics):
+        # A loop, as a comprehension needs forty bytes more.
+        pairs = []
+        for pair in self._filters:
+            if pair[0] not in topics:
+                pairs.append(pair)
+        return pairs
+
     def _all_filters(self, topics):
         # -> the request that subscribes to all of them.
-        body = self._request_section + b"".join([pair[1] for pair in topics])
+        body = self._request_section
+        for pair in topics:
+            body += pair[1]
         return self._packet(_SUBSCRIBE, b"\0\0" + body), bytearray(len(topics))
 
     def _granted(self, request):
         # What the broker answered, None to UNSUBSCRIBE.
         whole, codes, pairs = request
         if codes and max(codes) > 2:
-            names = [pairs[k][0] for k in range(len(pairs)) if codes[k] > 2]
-            self._filters = [pair for pair in self._filters if pair[0] not in names]
+            names = []
+            for k in range(len(pairs)):
+                if codes[k] > 2:
+                    names.append(pairs[k][0])
+            self._filters = self._filters_but(names)
             raise MQTTError(_REFUSED_FILTER, (names, max(codes)))
         return None if whole[0] & 0x20 else list(codes)
 

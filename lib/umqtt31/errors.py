@@ -151,11 +151,11 @@ def show(value):
         return "%r: %r (QoS %d%s)" % (
             value.topic, value.payload, value.qos, ", retained" if value.retain else ""
         )  # fmt: skip
-    names = (
-        "sent", "received", "retried", "duplicates", "strays",
-        "dropped", "oversize", "refused", "reconnects", "pings",
-    )  # fmt: skip
-    return ", ".join("%s %d" % (name, value[name]) for name in names)
+    names = "sent received retried duplicates strays dropped oversize refused reconnects pings"
+    text = ""
+    for name in names.split():
+        text += ", %s %d" % (name, value[name])
+    return text[2:]
 
 
 def find(name):
