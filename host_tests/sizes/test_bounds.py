@@ -20,7 +20,7 @@ BYTES = {
     "errors": 4_390,
     "fileblockdevice": 1_310,
     "handshake": 2_060,
-    "journal": 7_775,
+    "journal": 7_765,
     "opening": 5_105,
     "properties": 2_820,
     "queueing": 3_680,
