@@ -20,7 +20,7 @@ BYTES = {
     "errors": 4_390,
     "fileblockdevice": 1_310,
     "handshake": 2_060,
-    "journal": 7_775,
+    "journal": 7_765,
     "opening": 5_105,
     "properties": 2_820,
     "queueing": 3_680,
@@ -30,7 +30,7 @@ BYTES = {
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
-    "v5": 7_580,
+    "v5": 7_540,
     "wifi": 1_230,
 }
 BUILT_BYTES = {"__init__": 15_560}

@@ -246,10 +246,10 @@ class Journal:
                 self._write(_ONLINE, self._end)
                 self._sent = self._end
         else:
-            k = 0
-            while k < self._taken and (self._ids[k] != packet_id or self._states[k] & _IS_DONE):
-                k += 1
-            if k == self._taken:
+            for k in range(self._taken):
+                if self._ids[k] == packet_id and not self._states[k] & _IS_DONE:
+                    break
+            else:
                 return
             if first == 0x50:
                 number = self._numbers[k]
@@ -505,7 +505,7 @@ class Journal:
             at = self._title_cells
         before = at % page_cells
         block = self._newest
-        page = block * (self._cells // page_cells) + at // page_cells
+        page = (block * self._cells + at) // page_cells
         if self._good != block:
             before = self._title_cells
             self._entitle(page - before // page_cells)
@@ -551,9 +551,8 @@ class Journal:
     def _give_up_page(self):
         # Twice, or once where it was bad before: another block has to take it.
         self._failures += 1
-        is_new = self._good != self._newest
-        self._doubtful = self._newest  # who knows what it holds
-        if self._failures > 1 or is_new and self._bad[self._newest % self._blocks]:
+        self._doubtful = block = self._newest  # who knows what it holds
+        if self._failures > 1 or self._good != block and self._bad[block % self._blocks]:
             self._at = self._cells
 
     def _entitle(self, page):

@@ -358,12 +358,10 @@ class MQTTClient(core.MQTTClient):
             if ring[at] == first and core.id_of(self, at) == packet_id:
                 if self._store:
                     self._store.note(_PUBACK, packet_id)
-                ring[at] = 0
-                self.inflight -= 1
                 self.v5.note(reason)
-                self.stats.dropped += 1
+                self._again += 1  # as one that is to go out again
                 self._is_busy = True
-                self._tell_drop(at, packet_id, reason)
+                self.give_up(at, reason)
                 self._is_busy = False
                 return
             at = core.entry_after(self, at)
