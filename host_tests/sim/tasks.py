@@ -11,7 +11,6 @@ import selectors
 from contextlib import suppress
 from functools import cache, partial
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
 
 from . import programs

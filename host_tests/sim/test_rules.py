@@ -71,12 +71,8 @@ def test_schedule_breaks_no_rule(settings, schedule):
     assert broken_rule(settings, schedule) is None
 
 
-PUBREL_AGAIN = (
-    core,
-    "on_ack",
-    "    ring[at] = 0\n",
-    ("    ring[at] = 0\n    owe(client, _PUBREL, packet_id)\n"),
-)
+RIGHT = "    ring[at] = 0\n"
+PUBREL_AGAIN = core, "on_ack", RIGHT, RIGHT + "    owe(client, _PUBREL, packet_id)\n"
 WRONG = (
     ("31-3.5-PUBREC", "up=22 level=4", "", *PUBREL_AGAIN),
     ("31-3.5-PUBREC", "up=22 level=4", "reset@store14", *PUBREL_AGAIN),
