@@ -106,7 +106,6 @@ def from_elsewhere(address):
 
 @pytest.fixture(params=_SIZES.values(), ids=_SIZES)
 def tab(request, browser):
-    """A tab of either size."""
     with open_tab(browser, request.param) as opened:
         yield opened
 

@@ -133,7 +133,6 @@ class Watched(Taking):
 
 @cache
 def watched(level, named):
-    """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
     return type("Client", (Watched, aio.extend(base)), {})
 
