@@ -138,10 +138,12 @@ def test_b2c_burst_of_qos2_arrives_once_in_order_on_one_connection(
     assert arrived(node, lambda: crowd.publish_all(topic, BURST, qos)) == BURST
 
 
+@pytest.mark.parametrize("qos", [1, 2])
 def test_b2c_burst_that_waited_offline_arrives_once_in_order_on_one_connection(
-    family, node, crowd, topic
+    family, node, crowd, topic, qos
 ):
-    qos = min(family.offline_qos, family.granted_qos)
+    """31-3.1-CLEAN: a session that is not clean is kept."""
+    qos = min(qos, family.offline_qos, family.granted_qos)
     node.client.connect(False)
     node.client.subscribe(topic, qos)
     node.client.disconnect()
