@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.brokers import TLSMosquitto
 from host_tests.client.listener import CLOSE, RESET, Broker
 from host_tests.docs import blocks
 from umqtt31 import tls
@@ -94,12 +94,6 @@ def test_every_reason_is_told_where_the_port_tells_it(run, brokers, certificates
     else:
         assert text.startswith(TRUST + ", expired or not yet valid (set the clock first")
         assert text.endswith(", for another host")
-
-
-def test_broker_without_tls_is_an_error_with_its_name(run, certificates):
-    with Mosquitto() as broker:
-        [text] = run("outcomes", [[broker.port, "localhost", certificates.ssl()]])
-    assert text.startswith(REFUSED)
 
 
 def test_error_of_the_socket_below_is_named(run):
