@@ -200,23 +200,17 @@ def test_c2b_empty_retained_message_clears_the_topic(node, other, topic):
     assert [got.payload for got in other.wait(1)] == [b"end"]
 
 
-def test_will_when_the_connection_is_cut_is_published(family, broker, other, topic):
-    """31-3.1-WILL"""
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_will_is_published_where_the_connection_is_cut(family, broker, other, topic, is_cut):
+    """31-3.1-WILL; 31-3.14: DISCONNECT takes the will back."""
     other.subscribe(topic, 1)
     with Proxy(broker.port) as proxy:
-        node = Node(proxy.port, family)
+        node = Node(proxy.port if is_cut else broker.port, family)
         node.client.set_last_will(topic, b"gone", qos=1)
         node.client.connect()
-        proxy.cut()
-        assert other.wait(1) == [Got(topic, b"gone", 1, False)]
-
-
-def test_will_after_a_goodbye_is_not_published(family, broker, other, topic):
-    """31-3.14: DISCONNECT takes the will back."""
-    other.subscribe(topic, 1)
-    node = Node(broker.port, family)
-    node.client.set_last_will(topic, b"gone", qos=1)
-    with node:
-        pass
-    other.publish(topic, b"end", 1)
-    assert [got.payload for got in other.wait(1)] == [b"end"]
+        if is_cut:
+            proxy.cut()
+        else:
+            node.client.disconnect()
+            other.publish(topic, b"end", 1)
+        assert other.wait(1) == [Got(topic, b"gone" if is_cut else b"end", 1, False)]
