@@ -69,7 +69,6 @@ MAY_BRANCH = {
     "put": "each place where an entry may find room on flash, in one frame",
     "_is_written": "what a page of flash may hold after a program operation that failed",
     "read": "each way in which a record may be torn, where it is read back",
-    "on_record": "every kind of record of a journal, in one list",
     "_check_pubrel": "each moment at which a PUBREL may be due, in one rule of the simulator",
 }
 

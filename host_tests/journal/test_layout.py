@@ -50,7 +50,7 @@ def test_bytes_explained_in_the_document_stand_where_it_says():
         assert page[int(at, 16) :][: len(there)] == there, at
 
 
-def test_example_in_the_document_decodes():
+def test_example_in_the_document_decodes_and_recovers():
     image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
     log = read_log(image)
     assert log.layout == (256, 64, 16, 16, b"node-17")
@@ -65,12 +65,8 @@ def test_example_in_the_document_decodes():
     assert message.packet == b"\x34\x09\0\x03t/2\0\x02on"
     assert (log.held, log.last_id, log.unreadable) == ({10}, 2, [])
     assert (log.level, log.is_clean) == (3, True)
-
-
-def test_example_in_the_document_recovers():
-    image = page_in_the_document() + b"\xff" * (16 * 4096 - 256)
-    after = found(Flash(16, image=image))
-    assert str(after) == "<2q2:34090003r; held [10]; last id 2, clean>"
+    recovered = str(found(Flash(16, image=image)))
+    assert recovered == "<2q2:34090003r; held [10]; last id 2, clean>"
 
 
 @pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)

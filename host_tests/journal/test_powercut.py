@@ -70,11 +70,15 @@ def _filled():
 
 @pytest.mark.parametrize("at", range(1, 25))
 def test_full_journal_cut_at_the_same_operation_again_and_again_never_gets_stuck(at):
-    """What it holds of received ids has to find its place beside what is copied."""
+    """What it holds of received ids has to find its place beside what is copied, once."""
     flash = _filled()
     for _ in range(12):
         _cut_in_use(flash, at)
     journal = Opened(_TIGHT, flash)
+    erases = flash.erases
+    for _ in range(20):
+        journal.tidy()
+    assert flash.erases - erases < 10
     while journal.behind:
         journal.remove(journal.fetch().packet_id)
     journal.sync()

@@ -86,7 +86,7 @@ WRONG = (
     ("reboots", "plain", "any level taken", "termination",
      opening, "_refuse", "raise", "if 'level' not in text:\n        raise"),
     ("blocking", "plain", "returns before its answer", "publish",
-     simple.MQTTClient, "publish", "if qos:", "if False:"),
+     simple.MQTTClient, "publish", "if qos:\n        self._settle()", "if False:\n        pass"),
     ("blocking", "plain", "what is in flight kept", "31-2.1-DUP publish 31-4.1-Q2",
      simple.MQTTClient, "connect",
      "    self._tail = self._head\n"

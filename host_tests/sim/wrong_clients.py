@@ -121,9 +121,9 @@ WRONG = {
     "no retry": ("up=1 window=1", "termination", core, "_due_in",
         "client._retry_ms and (", "False and ("),
     # --- messages in ---
-    "held id forgotten": ("down=2 serve=1", "MQTT-4.3.3-10", core, "_deliver",
+    "held id forgotten": ("down=2 serve=1", "MQTT-4.3.3-10", core, "deliver",
         "hold(client, packet_id, client._now)", "pass"),
-    "ack before handler": ("down=1 serve=1", "MQTT-4.3.2-4 31-3.3-QOS2RX", core, "_deliver",
+    "ack before handler": ("down=1 serve=1", "MQTT-4.3.2-4 31-3.3-QOS2RX", core, "deliver",
         "    client._is_busy = True\n"
         "    if is_whole:",
         "    if qos:\n"
@@ -161,7 +161,7 @@ WRONG = {
         "while handled < 64:", "while handled < 64 and not client._left:"),
     "handler that closes the stream overlooked": (
         "up=1112 down=12 window=1 queue=1 overflow=drop_oldest inside=disconnect",
-        "AttributeError", core, "_deliver", "if client._stream:", "if True:"),
+        "AttributeError", core, "deliver", "if client._stream:", "if True:"),
     # --- connections and sessions ---
     "no ping": ("up=1 window=1", "31-2.2-KA termination", core, "_due_in",
         "if client.keepalive:", "if False:"),
@@ -187,7 +187,7 @@ WRONG = {
         "client._commit()", "pass"),
     "pubrec not kept": ("up=2 window=1", "MQTT-4.3.3-6", core, "on_ack",
         "if client._store:", "if client._store and first != _PUBREC:"),
-    "held id not kept": ("down=2 serve=1", "MQTT-4.3.3-10", core, "_deliver",
+    "held id not kept": ("down=2 serve=1", "MQTT-4.3.3-10", core, "deliver",
         "client._store.note(_PUBLISH, packet_id)", "pass"),
     "opening not kept": ("up=1 window=1 start=offline deferred=1", "31-2.1-DUP", MQTTClient,
         "_on_connack", "self._store.note(0x20, not self._is_clean)", "pass"),

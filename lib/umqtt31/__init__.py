@@ -1338,7 +1338,7 @@ def _take(client):
         if rx[at] >> 4 == _PUBLISH >> 4:
             if not client._message.read(rx[at], pos, size):
                 fail(client, _PROTOCOL)
-            _deliver(client, True)
+            deliver(client, True)
         else:
             client._handle(rx[at], pos, size)
     return handled
@@ -1385,12 +1385,12 @@ def _pass_over(client):
     client._lacks = -n
     if n:
         return 0
-    _deliver(client, False)
+    deliver(client, False)
     return 1 + _take(client)
 
 
-def _deliver(client, is_whole):
-    # Hand the message over, and owe its acknowledgement.  MQTT-4.3.2-4, MQTT-4.3.3-8
+def deliver(client, is_whole):
+    """Hand the message over, and owe its acknowledgement.  MQTT-4.3.2-4, MQTT-4.3.3-8"""
     message = client._message
     packet_id = message.packet_id
     qos = message.qos

@@ -117,7 +117,7 @@ class Journal:
             self._room_held, self._numbers, self._ids, self._states, self._costs, self._rows,
             self._next, self._end, self._oldest, self._newest, self._at, self._ready,
             self._sent, self._used, session, self._last_id, self.corrupt_pages, entries, sent,
-            self._listed,
+            self._listed, self._twice,
         ) = found  # fmt: skip
         self._bad = bytearray(self._blocks)
         self._again = self._sent
@@ -197,7 +197,8 @@ class Journal:
 
     def fetch(self, ring, at):
         """As the core has it."""
-        self._empty()
+        self.commit()
+        self._take_back()  # what is read needs _buf
         if self._taken == self._rows == len(self._ids):
             self.sync()
         k = self._taken
@@ -208,14 +209,13 @@ class Journal:
             where = self._find(number, False)
         buf = self._buf
         n = 5
+        pack_into("5s", ring, at, b"")
         if where:
             n += buf[where + 1] << 8 | buf[where + 2]
             self._copy(buf, where, n)
             pack_into(self._form, ring, at, buf)
         state = self._states[k] if k < self._rows else ring[at] & 0xF0
         if is_lost:
-            if not where:
-                pack_into("5s", ring, at, b"")
             state = 0
         elif number < self._again:
             state |= _AGAIN
@@ -289,12 +289,24 @@ class Journal:
     def tidy(self):
         """As the core has it: one block is erased or reclaimed at most."""
         self.commit()
-        if not self._is_set:
-            self._empty()
-            try:
-                self._prepare()
-            except MQTTError:
-                self._is_set = True  # with the next block again
+        if self._is_set:
+            return
+        self._take_back()
+        try:
+            if self._is_short(1):
+                self._reclaim()
+            elif self._newest - self._listed >= self._blocks - 2 >> 1:
+                self._list_held()
+            elif (
+                self._ready < self._newest + 2
+                and self._ready + 1 < self._told + self._blocks
+                and self._erase(self._ready + 1)
+            ):
+                self._ready += 1
+            else:
+                self._is_set = True
+        except MQTTError:
+            self._is_set = True  # with the next block again
 
     # --- messages -----------------------------------------------------------------------------
 
@@ -378,13 +390,11 @@ class Journal:
     def _make_room(self, n):
         # For `n` more bytes, in a group that is sure to find its place, and behind the notes of
         # what is done.
-        if self._fill + n > self._full:
-            self._program()
         for _ in range(self._blocks):
             if self._is_busy or self._is_due:
                 break
             if self._is_short(2):
-                self._empty()
+                self._take_back()
                 self._reclaim()
             elif self._newest - self._listed >= self._blocks - 2 >> 1:
                 self._list_held()
@@ -396,11 +406,6 @@ class Journal:
         if self._fill + max(n, _NOTE) > self._full:
             self._program()
             self._make_room(n)
-
-    def _empty(self):
-        # _buf is needed for what is read.
-        self.commit()
-        self._take_back()
 
     def _take_back(self):
         # What was appended since is to be appended again.
@@ -610,19 +615,6 @@ class Journal:
         left = (self._capacity() - self._used) // self._room
         return self._spare() < max(least, min(4, 2 + left)) and self._oldest < self._good
 
-    def _prepare(self):
-        # Bring the room for what comes, step by step.
-        if self._is_short(1):
-            self._reclaim()
-        elif self._newest - self._listed >= self._blocks - 2 >> 1:
-            self._list_held()
-        elif self._ready < self._newest + 2 and self._ready + 1 < self._told + self._blocks:
-            if not self._erase(self._ready + 1):
-                raise MQTTError(_JOURNAL)
-            self._ready += 1
-        else:
-            self._is_set = True
-
     def _list_held(self):
         # All held ids, so that those noted before need not be kept.
         held = self._held
@@ -645,8 +637,6 @@ class Journal:
         # Give up the oldest block; what counts in it is copied to the end of the log.  A cut
         # does no harm, as reading a message twice is like reading it once.
         block = self._oldest
-        if block >= self._good:
-            raise MQTTError(_JOURNAL, "journal has no spare block left")
         self._is_busy = True
         try:
             if self._listed <= block:
@@ -685,7 +675,9 @@ class Journal:
             number = self._number
             k = self._row_of(number)
             behind = self._entry_behind(where)
-            if k > -2:
+            if number in self._twice:
+                self._twice.discard(number)  # a copy of it is behind, from before a cut
+            elif k > -2:
                 if first < 0:
                     first = number
                 elif number != then:

@@ -22,11 +22,9 @@ _TITLE_BYTES = const(37)  # without the client id
 _LEAST = const(32)
 
 _NUMBER = const(1)
-_DONE = const(2)
 _RECEIVED = const(3)
 _ONLINE = const(4)
 _HOLD = const(5)
-_RELEASE = const(6)
 _RENEW = const(7)
 _ID_SET = const(8)
 _BITS = const(9)
@@ -46,18 +44,18 @@ def open_journal(
         package, _, name = __name__.rpartition(".")
         del sys.modules[__name__]
         delattr(sys.modules[package], name)
-    log = _Log(device, sizes, client_id, level, is_erasing)
-    log.check(buffer_size, sets)
+    log = _Log(device, sizes, client_id, level, is_erasing, buffer_size, sets)
     try:
-        log.read(buffer_size)
-        log.fit(buffer_size, most)
+        log.read()
+        log.fit(most)
     except MQTTError:
         if not log.is_erasing:
             raise
         for block in range(log.blocks * log.device_blocks):
             if device.ioctl(6, block):
                 raise MQTTError(_JOURNAL)
-        log.read(buffer_size)
+        log.read()
+        log.fit(most)
     for first, bits, _ in log.held:
         for k in range(_IDS):
             if bits >> k & 1:
@@ -65,11 +63,12 @@ def open_journal(
                     hold(first * _IDS + k)
                 except IndexError:
                     _raise("max_awaiting_rel")
-    return log.hand_over(buffer_size, min(most, ring_bytes // 12))
+    return log.hand_over(min(most, ring_bytes // 12))
 
 
 class _Log:
-    def __init__(self, device, sizes, client_id, level, is_erasing):
+    # Raises ValueError where the sizes or the largest packet do not fit.
+    def __init__(self, device, sizes, client_id, level, is_erasing, buffer_size, sets):
         page, cell, erase = sizes
         if not hasattr(device, "ioctl"):
             raise TypeError("block_device has no ioctl()")
@@ -96,13 +95,8 @@ class _Log:
         self.layout = pack("<B4H", _TITLE, page, cell, erase // page, self.blocks)
         self.client_id = client_id
         self.title_cells = self.count(_TITLE_BYTES + len(client_id) + _CRC)
-
-    def count(self, n):
-        return (n + self.cell - 1) // self.cell
-
-    def check(self, buffer_size, sets):
-        """Set what depends on the largest packet; raise ValueError where it does not fit."""
-        n = self.count(_HEAD + 5 + buffer_size + _CRC)
+        self.longest = buffer_size + 5
+        n = self.count(_HEAD + self.longest + _CRC)
         self.most = (n + self.page_cells - 1) // self.page_cells * self.page_cells
         # Of each block the title, what a group leaves at its end, and two cells for reclaiming.
         self.room = self.cells - self.title_cells - self.most - 1
@@ -113,6 +107,9 @@ class _Log:
         n = self.most * self.cell - _HEAD - _CRC - _NOTE
         n = (2 * _NOTE * sets + n - 1) // n * (_HEAD + _CRC) + 2 * _NOTE * sets
         self.room_held = min(self.count(n), (self.blocks - 3) * self.room - self.most)
+
+    def count(self, n):
+        return (n + self.cell - 1) // self.cell
 
     # --- reading ------------------------------------------------------------------------------
 
@@ -153,35 +150,29 @@ class _Log:
         """-> the title of the block at this place, None if it has none."""
         for at in range(0, self.cells, self.page_cells):
             buf = self.group(place, at)
-            if buf:
-                if buf[1] != _VERSION:
-                    _refuse(
-                        "has format version %d: send it with the release that wrote it" % buf[1]
-                    )
-                if buf[_HEAD] == _TITLE:
-                    self.check_title(buf, place, at)
-                    return buf
+            if buf and buf[1] != _VERSION:
+                _refuse("has format version %d: send it with the release that wrote it" % buf[1])
+            if buf and buf[_HEAD] == _TITLE:
+                client_id = bytes(buf[_TITLE_BYTES:-_CRC]).rstrip(b"\xff")
+                if client_id != self.client_id:
+                    _refuse("is of client %s" % client_id)
+                if buf[_HEAD : _HEAD + 9] != self.layout:
+                    _refuse("has another layout")
+                page = unpack_from("<I", buf, 8)[0]
+                if page * self.page_cells % (self.blocks * self.cells) != place * self.cells + at:
+                    _refuse("began at another place")
+                return buf
         return None
 
-    def check_title(self, buf, place, at):
-        client_id = bytes(buf[_TITLE_BYTES:-_CRC]).rstrip(b"\xff")
-        if client_id != self.client_id:
-            _refuse("is of client %s" % client_id)
-        if buf[_HEAD : _HEAD + 9] != self.layout:
-            _refuse("has another layout")
-        page = unpack_from("<I", buf, 8)[0]
-        if page * self.page_cells % (self.blocks * self.cells) != place * self.cells + at:
-            _refuse("began at another place")
-
     def walk(self, block):
-        """Yield the groups of a block, and where they begin; count what cannot be read."""
+        """Yield the groups of a block; count what cannot be read."""
         at = 0
         bad = -1
         while at < self.cells:
             buf = self.group(block, at)
             page = (block * self.cells + at) // self.page_cells
             if buf and not len(buf) % self.cell and unpack_from("<I", buf, 8)[0] == page:
-                yield at, buf
+                yield buf
                 at += len(buf) // self.cell
                 continue
             if page != bad and not self.is_blank(block, at, 1):
@@ -189,7 +180,7 @@ class _Log:
                 self.corrupt += 1
             at += 1
 
-    def read(self, buffer_size):
+    def read(self):
         """Find the newest block, which says where the log begins, and read it from there."""
         self.corrupt = self.first = self.next = self.end = self.sent = self.last_id = 0
         self.named = 0  # of the messages before this number the last id is known
@@ -197,14 +188,16 @@ class _Log:
         self.held = []  # [set, bits, the block from which on all of these are held]
         self.costs = array("H")  # by number from `first` on; 0: not in the log
         self.states = bytearray()
+        self.twice = set()  # numbers of messages that stand there again
         self.sizes = {}  # of packets that are too large, by number
-        self.longest = buffer_size + 5
         self.oldest = 0
         newest = -1
+        there = []
         for place in range(self.blocks):
             title = self.title(place)
             if title:
                 block = unpack_from("<I", title, 8)[0] * self.page_cells // self.cells
+                there.append(block)
                 if block > newest:
                     newest = block
                     self.oldest = block - title[21]
@@ -212,9 +205,11 @@ class _Log:
         self.newest = newest
         self.at = self.cells
         if newest < 0:
-            self.count_noise()
+            for place in range(self.blocks):
+                for _ in self.walk(place):
+                    pass
             return
-        for _, buf in self.walk(newest):
+        for buf in self.walk(newest):
             self.records(buf, self.on_oldest)
         self.corrupt = 0
         # A log without a spare block was cut while the oldest one was copied; the newest holds
@@ -222,23 +217,22 @@ class _Log:
         if newest - self.oldest + 1 >= self.blocks:
             newest -= 1
         for block in range(self.oldest, newest + 1):
-            title = self.title(block % self.blocks)
-            if title and unpack_from("<I", title, 8)[0] * self.page_cells // self.cells == block:
+            if block in there:
                 self.newest = block
-                for _, buf in self.walk(block):
+                for buf in self.walk(block):
                     if buf[_HEAD] != _TITLE:
                         self.most = max(self.most, len(buf) // self.cell)
                     self.records(buf, self.on_record)
         if newest == self.newest:
-            self.at = 0
-            for at in range(0, self.cells, self.page_cells):
-                if not self.is_blank(newest, at, self.page_cells):
-                    self.at = at + self.page_cells
+            self.at = self.used(newest)
 
-    def count_noise(self):
-        for place in range(self.blocks):
-            for at in range(0, self.cells, self.page_cells):
-                self.corrupt += not self.is_blank(place, at, self.page_cells)
+    def used(self, block):
+        """-> cells up to its last page that is not blank."""
+        n = 0
+        for at in range(0, self.cells, self.page_cells):
+            if not self.is_blank(block, at, self.page_cells):
+                n = at + self.page_cells
+        return n
 
     # --- records ------------------------------------------------------------------------------
 
@@ -276,13 +270,16 @@ class _Log:
             self.next = max(self.next, next_number)
             self.end = max(self.end, number)
             self.named = number
-        elif kind == _DONE:
-            self.change(number, 1)
-        elif kind == _RECEIVED:
-            self.change(number, 0x70)
+        elif kind < _ONLINE:
+            k = number - self.first
+            if 0 <= k < len(self.states):
+                self.states[k] = 0x70 if kind == _RECEIVED else 1
+            self.next = max(self.next, number + 1)
         elif kind == _ONLINE:
             self.sent = number
             self.end = max(self.end, number)  # of messages of which the entry may be spoilt
+        elif kind < _RENEW:
+            self.hold(number // _IDS, 1 << number % _IDS, kind == _HOLD)
         elif kind == _RENEW:
             self.session = number
             self.sent = 0
@@ -293,11 +290,7 @@ class _Log:
         elif kind == _ID_SET:
             self.set = number
         elif kind == _BITS:
-            self.hold(self.set, number, 0)
-        elif kind == _HOLD:
-            self.hold(number // _IDS, 1 << number % _IDS, 0)
-        elif kind == _RELEASE:
-            self.hold(number // _IDS, 0, 1 << number % _IDS)
+            self.hold(self.set, number, True)
 
     def on_entry(self, kind, number, buf, at):
         n = 5 + (buf[at + 1] << 8 | buf[at + 2])
@@ -311,6 +304,8 @@ class _Log:
             while len(self.states) <= k:
                 self.states.append(0)
                 self.costs.append(0)
+            if self.costs[k]:
+                self.twice.add(number)
             self.costs[k] = self.count(_HEAD + n + _CRC)
             self.states[k] = kind & 0xF0
             if n > self.longest:
@@ -318,38 +313,33 @@ class _Log:
             if kind >= 0x70:
                 self.next = max(self.next, number + 1)
 
-    def change(self, number, state):
-        k = number - self.first
-        if 0 <= k < len(self.states):
-            self.states[k] = state
-        self.next = max(self.next, number + 1)
-
-    def hold(self, first, add, remove):
+    def hold(self, first, bits, is_held):
         for row in self.held:
             if row[0] == first:
-                if add and not row[1] & ~add:
-                    row[2] = self.newest
-                row[1] = (row[1] | add) & ~remove
                 break
         else:
-            if add:
-                self.held.append([first, add, self.newest])
+            row = [first, 0, 0]
+            self.held.append(row)
+        if not row[1] & ~bits:
+            row[2] = self.newest
+        row[1] |= bits
+        if not is_held:
+            row[1] ^= bits
 
     # --- what is left ---------------------------------------------------------------------------
 
-    def live(self):
-        """-> numbers of the messages of which the state is known one by one."""
-        for k in range(max(0, self.next - self.first)):
-            if k < len(self.states) and self.states[k] > 1:
-                yield self.first + k
-
-    def fit(self, buffer_size, most):
+    def fit(self, most):
         """Raise MQTTError where there is more than fits."""
         self.next = max(self.next, self.first)
         self.end = max(self.end, self.next)
         if self.end > self.named:  # the newest are spoilt: far beyond the ids that they may have
             self.last_id = (self.last_id + self.end - self.named + 999) % 65535 + 1
-        n = len(list(self.live())) + self.end - self.next
+        # Those of which the state is known one by one.
+        self.live = []
+        for k in range(min(len(self.states), self.next - self.first)):
+            if self.states[k] > 1:
+                self.live.append(k)
+        n = len(self.live) + self.end - self.next
         level = self.session & 7
         if n and (level == 5) != (self.level == 5):
             _refuse(
@@ -362,24 +352,22 @@ class _Log:
         for number, size in self.sizes.items():
             if self.states[number - self.first] > 1:
                 n = max(n, size)
-        if n > buffer_size:
+        if n:
             _raise("buffer_size to %d" % n)
 
-    def hand_over(self, buffer_size, rows):
+    def hand_over(self, rows):
         cell = self.cell
-        live = list(self.live())
-        rows = max(rows, len(live))
+        rows = max(rows, len(self.live))
         none = [0] * rows
         numbers = array("I", none)
         states = bytearray(none)
         costs = array("H", none)
         entries = sent = 0
-        for number in live:
-            k = number - self.first
-            numbers[entries] = number
+        for k in self.live:
+            numbers[entries] = self.first + k
             states[entries] = self.states[k]
             costs[entries] = self.costs[k]
-            sent += number < self.sent
+            sent += self.first + k < self.sent
             entries += 1
         rows = entries
         used = 0
@@ -390,9 +378,9 @@ class _Log:
         sent += max(0, min(self.sent, self.end) - self.next)
         # In front of a group is what shares its page or a title, and the room for a packet.
         before = max(self.page_cells - 1, self.title_cells)
-        start = max(before, self.count(buffer_size + 5)) * cell
+        start = max(before, self.count(self.longest)) * cell
         size = (self.most + self.page_cells) * cell
-        buf = bytearray(start + size + buffer_size + 32)
+        buf = bytearray(start + size + self.longest + 27)
         view = memoryview(buf)
         page = self.page_cells * cell
         parts = []
@@ -405,7 +393,9 @@ class _Log:
                 row.append(view[at : at + page])
                 at += page
             parts.append(row)
-        sums = [view[start : start + (k + 1) * cell] for k in range(self.most)]
+        sums = []
+        for k in range(self.most):
+            sums.append(view[start : start + (k + 1) * cell])
         title = bytearray(b"\xff" * (self.title_cells * cell))
         title[: _HEAD + 9] = pack("<BBHII", _MAGIC, _VERSION, len(title), 0, 0) + self.layout
         title[_TITLE_BYTES : _TITLE_BYTES + len(self.client_id)] = self.client_id
@@ -414,7 +404,7 @@ class _Log:
             if bits:
                 listed = min(listed, block)
         ready = self.newest
-        while ready < self.newest + 2 and self.is_erased(ready + 1):
+        while ready < self.newest + 2 and not self.used(ready + 1):
             ready += 1
         return (
             self.device_bytes, self.device_blocks, cell, self.page_cells, self.cells,
@@ -423,14 +413,8 @@ class _Log:
             self.room_held, numbers, array("H", none), states, costs, rows,
             self.next, self.end, self.oldest, self.newest, self.at, ready,
             self.sent, used, self.session, self.last_id, self.corrupt, entries,
-            sent, listed,
+            sent, listed, self.twice,
         )  # fmt: skip
-
-    def is_erased(self, block):
-        for at in range(0, self.cells, self.page_cells):
-            if not self.is_blank(block, at, self.page_cells):
-                return False
-        return True
 
 
 def _refuse(text):

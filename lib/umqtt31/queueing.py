@@ -50,7 +50,8 @@ _DAY_MS = const(86400000)
 
 
 def extend(base):
-    """-> the class of clients that are as those of `base`, and queue as this page says.
+    """-> the class of clients that are as those of `base`, and queue as this page says.  For
+    asyncio, give it to aio.extend().
 
     To MicroPython super() is what stands in the class line, so that a class of two such bases
     would leave one of them out.
@@ -70,12 +71,12 @@ def extend(base):
         ):
             if ordered:
                 options["max_inflight"] = 1  # MQTT-4.6-RM1
-            policies = {"refuse": None, "drop_oldest": _is_any, "latest": _has_topic}
+            is_victim = {"drop_oldest": _is_any, "latest": _has_topic}.get(overflow)
             # SIB-NOEXC: nothing is ever skipped.
-            if overflow not in policies or ordered and policies[overflow]:
+            if overflow != "refuse" and (ordered or not is_victim):
                 raise complaint("overflow")
             super().__init__(*args, **options)
-            self._is_victim = policies[overflow]
+            self._is_victim = is_victim
             self._order = ordered and 3  # the QoS of all messages, 3 if it is not known yet
             if ordered and self._store:
                 self._commit = self._store.sync  # MQTT-4.6-RM1: what is done stays so, too

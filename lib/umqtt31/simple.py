@@ -26,10 +26,10 @@ from . import (
     check_range,
     check_topic,
     close,
+    deliver,
     fail,
     give_back,
     hold,
-    is_new,
     owe,
     push,
     step,
@@ -47,8 +47,8 @@ _TOO_LARGE = const(260)
 _FULL = const(261)
 _SUBACK_REFUSED = const(128)
 
+_BEHIND = const(69)  # bytes that the core wants behind the body of a message
 _FEW_ACKS = const(100)  # so that those of callbacks inside of callbacks find room
-_SLICE_MS = const(1000)
 _SHORT_MS = const(10)
 
 
@@ -75,16 +75,38 @@ class _Message(Message):
         self._client = client
 
     def read(self, first, at, n):
-        is_sound = super().read(first, at, n)
+        self.first = first
+        is_sound = Message.read(self, first, at, n)  # super() would allocate
         if is_sound and n > self._client.buffer_size:
             self._client.take_large(first, at, n)
         return is_sound
 
+    def take(self, body, first, n):
+        """Hand over the message whose body are the first `n` bytes of `body`."""
+        self._buf = body
+        try:
+            if not Message.read(self, first, 0, n):
+                fail(self._client, _PROTOCOL)
+            deliver(self._client, True)
+        finally:
+            self._buf = self._client._rx
+
+    def texts(self):
+        """-> topic and payload as new bytes; each by its name would take twice as long."""
+        view = memoryview(self._buf)  # by which a slice is no copy
+        at = self._topic
+        topic = bytes(view[at : at + self.topic_len])
+        at = self._payload
+        return topic, bytes(view[at : at + self.payload_len])
+
 
 def _step(client):
     client._most_acks = _FEW_ACKS
-    heap_lock()
-    return step(client)
+    try:
+        heap_lock()
+        return step(client)
+    except StopIteration:  # take_large() has read all
+        return 1
 
 
 def _write(client):
@@ -163,9 +185,7 @@ class MQTTClient(_Client):
         self.pswd = password
         self._message = _Message(self, self._rx)
         self.on_message = self._on
-        # Of one call at a time.  It ends by its index here: Ctrl-C might hit the jump of an `if`.
-        self._lock = allocate_lock()
-        self._ends = int, self._lock.release
+        self._lock = allocate_lock()  # of one call at a time
 
     def __getattr__(self, name):
         """`sock`: see `sock.Sock`, None before connect()."""
@@ -252,46 +272,53 @@ class MQTTClient(_Client):
         while code == -_FULL:
             if not self.is_connected:
                 tell(self)
-            if self._later:  # a call for nothing is slow
-                self._go_on()
             if self._lock.locked():
                 self._yield()
-            is_mine = False
-            try:
-                is_mine = self._lock.acquire(False)
-                if not (qos or is_mine):
-                    topic = check_topic(self, topic)
-                    self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
-                    return
-                if qos or not self._later:
-                    code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
-            finally:
-                self._ends[is_mine]()
-            if self._later:
+            if not self._lock.locked():
+                with self._lock:
+                    if qos or not self._later:
+                        code = _Client.publish(self, topic, msg, retain, qos)
+            elif qos:
+                code = _Client.publish(self, topic, msg, retain, qos)  # super() would allocate
+            else:
+                topic = check_topic(self, topic)
+                self._later.append((topic, bytes(as_bytes("msg", msg)), retain))
+                return
+            stream = self._stream
+            if self._later:  # a call for nothing is slow
                 self._go_on()
-            if code == -_FULL and not self._left:
-                self._settle()
-            while self._left:
-                self._alone(_write, self, qos)
-                sleep_ms(1)
+            if self._left or code == -_FULL:
+                self._make_way(qos)
         if qos:
-            self._confirm(self._stream)
+            self._settle()
+            if self._stream is not stream:  # the callback connected anew
+                raise self._error_of(_CLOSED)
 
-    def _alone(self, call, what, must=False):
+    def _make_way(self, qos):
+        # Wait until all is written or, if nothing waits for that, until a place is free.
+        if not self._left:
+            self._settle()
+        while self._left:
+            if qos:
+                self._await(ticks_ms())
+            else:
+                self._alone(_write, self)
+                sleep_ms(1)
+
+    def _alone(self, call, what):
         # -> call(what), or None in the middle of a call of another thread, or of the one that a
         # timer interrupted, unless somebody waits for an answer.
-        is_forced = must or self._waits
-        if is_forced and self._lock.locked():
+        if self._lock.locked():
+            if not self._waits:
+                return None
             self._yield()
-        is_mine = False
-        try:
-            is_mine = self._lock.acquire(False)
-            if is_mine or is_forced:
+            if self._lock.locked():
                 return call(what)
-        finally:
-            self._ends[is_mine]()
-            if self._later:
-                self._go_on()
+        with self._lock:
+            what = call(what)
+        if self._later:
+            self._go_on()
+        return what
 
     def _yield(self):
         # Let the other thread's call end; one that a timer interrupted does not.
@@ -303,33 +330,23 @@ class MQTTClient(_Client):
     def _go_on(self):
         # What was published meanwhile goes out, as far as there is room.
         later = self._later
-        while later:
-            is_mine = False
-            try:
-                is_mine = self._lock.acquire(False)
-                if not is_mine:
+        while later and not self._lock.locked():
+            with self._lock:
+                try:
+                    one = later.pop(0)
+                    if _Client.publish(self, *one) == -_FULL:
+                        later.insert(0, one)
+                        return
+                except (OSError, IndexError):  # the connection's end, which the next call tells
                     return
-                one = later.pop(0)
-                if _Client.publish(self, *one) == -_FULL:
-                    later.insert(0, one)
-                    return
-            except (OSError, IndexError):  # the connection's end, which the next call tells
-                return
-            finally:
-                self._ends[is_mine]()
 
     def ping(self):
         """Send PINGREQ; whoever waits for a packet gets the answer."""
-        if self._lock.locked() and (self._left or self._acks_n) and not self._first:
+        if not self._lock.locked():
+            super().ping()
+        elif not self._first:
             self._first = b"\xc0\0"  # goes out behind what is being written
             self._wake = self._ping_at = ticks_ms()
-        else:
-            super().ping()
-
-    def _confirm(self, stream):
-        self._settle()
-        if self._stream is not stream:  # the callback connected anew
-            raise self._error_of(_CLOSED)
 
     def _refuse(self, code, topic, msg, flags):
         # Write a message that is too large for the buffer from where it is -> as accept().
@@ -376,7 +393,11 @@ class MQTTClient(_Client):
         if not self.is_connected:
             tell(self)
         stream = self._stream
-        self._alone(self._send_request, request, True)
+        self._waits += 1  # it goes out in the middle of another call, too
+        try:
+            self._alone(self._send_request, request)
+        finally:
+            self._waits -= 1
         while self._request is request:
             self._await(start)
         if self._stream is not stream:
@@ -405,7 +426,9 @@ class MQTTClient(_Client):
         """Wait for a packet -> the first byte of a message; None for others."""
         op = self._sock.wait() if self._sock else -1
         while op < 0:
-            op = self._poll(_SLICE_MS) or -1
+            op = self._turn() or -1
+            if op < 0:
+                sleep_ms(1)
         return op if op > 15 else None
 
     def poll(self, timeout_ms=0):
@@ -424,10 +447,7 @@ class MQTTClient(_Client):
     def _turn(self):
         if not self.is_connected:
             tell(self)
-        try:
-            handled = self._alone(_step, self)
-        except StopIteration:  # take_large() has read all
-            handled = 1
+        handled = self._alone(_step, self)
         if handled is None:
             return 0
         if self._came and self._waits < 3:  # or callbacks inside of callbacks fill the stack
@@ -437,26 +457,25 @@ class MQTTClient(_Client):
         return handled and 1
 
     def _handle(self, first, at, n):
-        super()._handle(first, at, n)
+        _Client._handle(self, first, at, n)
         self._most_acks = 0
 
     def _on(self, message):
         # As `on_message`.
-        first = _PUBLISH | message.dup << 3 | message.qos << 1 | message.retain
-        self._came.append((first, message.packet_id, message.topic, message.payload))
+        self._came.append(((message.first, message.packet_id), message.texts()))
         self._most_acks = 0
         message.keep()
 
-    def _hand_over(self, first, packet_id, topic, payload):
+    def _hand_over(self, message, texts):
         # In the callback all may change.
         stream = self._stream
         if self.cb:
-            self.cb(topic, payload)
-        while packet_id and stream and self._stream is stream:
-            if self._alone(self._answer, (first, packet_id)):
+            self.cb(*texts)
+        while message[1] and stream and self._stream is stream:
+            if self._alone(self._answer, message):
                 break
             sleep_ms(1)
-        return first
+        return message[0]
 
     def _answer(self, message):
         first, packet_id = message
@@ -469,7 +488,7 @@ class MQTTClient(_Client):
     def take_large(self, first, at, n):
         """For the message: read the one that begins at `at` of the buffer."""
         try:
-            body = bytearray(n)
+            body = bytearray(n + _BEHIND)
             room = bytes(n)  # for the copy that the callback gets
         except MemoryError:
             return  # it is passed over, and told
@@ -493,17 +512,7 @@ class MQTTClient(_Client):
                 if not self._stream:
                     tell(self)
                 sleep_ms(1)
-        at = (body[0] << 8 | body[1]) + 2
-        topic = bytes(view[2:at])
-        packet_id = 0
-        if first & 6:
-            packet_id = body[at] << 8 | body[at + 1]
-            at += 2
-        if first & 6 and not packet_id or b"#" in topic or b"+" in topic:
-            fail(self, _PROTOCOL)
-        if not first & 4 or is_new(self, packet_id):
-            self.stats.received += 1
-            del room
-            self._came.append((first, packet_id, topic, bytes(view[at:])))
+        del room
+        self._message.take(body, first, n)
         self._is_busy = True  # for the core: the connection goes on
         raise StopIteration

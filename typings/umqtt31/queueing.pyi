@@ -11,7 +11,7 @@ from ._types import Data
 
 def extend(base: type[Any]) -> type[Any]:
     """-> the class of clients as those of `base` that queue as this module says, such as
-    `extend(v5.MQTTClient)`."""
+    `extend(v5.MQTTClient)`.  For asyncio, give it to `aio.extend()`."""
 
 class MQTTClient(umqtt31.MQTTClient):
     """`overflow`: what a full queue does: refuse the new message, give up the oldest, or replace
