@@ -16,6 +16,7 @@ from .tls import connection
 
 # By how much rates differ from run to run.
 _SCATTER = 0.05
+_ROUNDS = 3  # of these, the median
 # What takes the figures of a client, and the table without them.
 _TABLES: dict[measures.Work, Measured] = {
     measures.heap: Measured(
@@ -79,20 +80,19 @@ _OWN = {
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="Folder with other clients; all measures of all write docs/reasons/benchmarks.md.",
 )
-@click.option("--rounds", default=3, show_default=True, help="Rates: the median of.")
-def cli(names: tuple[str, ...], peers: Path | None, rounds: int) -> None:
+def cli(names: tuple[str, ...], peers: Path | None) -> None:
     """Measure all, or what NAMES say, and print it.
 
     Nothing fails for being slow: exit status 1 only says that something could not
     be measured.
     """
     try:
-        _measure(names, peers, rounds, Console())
+        _measure(names, peers, Console())
     except (BenchError, MicroPythonError) as error:
         raise click.ClickException(str(error)) from error
 
 
-def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: Console) -> None:
+def _measure(names: tuple[str, ...], peers: Path | None, console: Console) -> None:
     clients = present(peers) if peers else [*OURS]
     folder = peers or Path()
     absent = {one.title: found for one in CLIENTS if (found := one.missing(folder))}
@@ -104,7 +104,7 @@ def _measure(names: tuple[str, ...], peers: Path | None, rounds: int, console: C
     for name, (work, table) in _OF_CLIENTS.items():
         if names and name not in names:
             continue
-        those, times = clients, rounds if table.scatter == _SCATTER else 1
+        those, times = clients, _ROUNDS if table.scatter == _SCATTER else 1
         if work in (measures.rates, measures.receiving):
             those = [*clients, BARE]
         with console.status(f"measuring {name}"):

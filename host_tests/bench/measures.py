@@ -186,7 +186,6 @@ def _over_the_link(client: Client, peers: Path) -> Iterator[Callable[..., float]
 
 
 def rates(client: Client, peers: Path) -> dict[str, float]:
-    """Acknowledged messages a second at QoS 1 over 20 ms."""
     found = {}
     with _over_the_link(client, peers) as rate:
         for window in WINDOWS if client.has_window else WINDOWS[:1]:
@@ -197,13 +196,11 @@ def rates(client: Client, peers: Path) -> dict[str, float]:
 
 
 def awake(client: Client, peers: Path) -> dict[str, float]:
-    """Milliseconds from the import to the first acknowledgement."""
     with _over_the_link(client, peers) as rate:
         return {"awake": rate("awake")}
 
 
 def receiving(client: Client, peers: Path) -> dict[str, float]:
-    """Messages a second that a program is handed."""
     found = {}
     count = min(_MOST_AT_ONCE, 20 * client.count)
     with compiled(client, peers, "rates") as program:

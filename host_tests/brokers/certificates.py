@@ -88,7 +88,6 @@ class Certificates:
             (self.path / f"{name}.key{suffix}").write_bytes(data)
 
     def lock_key(self, name: str) -> None:
-        """Write NAME.locked.key, which has a password."""
         key = self._made[name][0]
         kind = PrivateFormat.PKCS8
         data = key.private_bytes(Encoding.PEM, kind, BestAvailableEncryption(b"secret"))

@@ -24,31 +24,22 @@ def qos(request, family):
 
 
 @pytest.mark.parametrize(("published", "subscribed"), PAIRS)
-def test_c2b_message_at_each_qos_arrives_once_at_the_lower_one(
+def test_both_ways_message_at_each_qos_arrives_once_at_the_lower_one(
     family, node, other, topic, published, subscribed
 ):
+    """Both ends hear both."""
     published = min(published, family.publish_qos)
     other.subscribe(topic, subscribed)
-    node.publish(topic, b"one", qos=published)
-    node.publish(topic, b"last", qos=published)
-    other.wait(2)
-    qos = min(published, subscribed, family.granted_qos)
-    assert other.received == [Got(topic, b"one", qos, False), Got(topic, b"last", qos, False)]
-    assert not node.client.inflight
-
-
-@pytest.mark.parametrize(("published", "subscribed"), PAIRS)
-def test_b2c_message_at_each_qos_arrives_once_at_the_lower_one(
-    family, node, other, topic, published, subscribed
-):
-    published = min(published, family.publish_qos)
     granted = node.client.subscribe(topic, subscribed)
     assert granted == [min(subscribed, family.granted_qos)]
-    other.publish(topic, b"one", published)
-    other.publish(topic, b"last", published)
-    node.until(lambda: len(node.received) >= 2)
-    qos = min(published, *granted)
-    assert node.received == [Got(topic, b"one", qos, False), Got(topic, b"last", qos, False)]
+    expected = []
+    for end, payload in ((node, b"1"), (node, b"2"), (other, b"3"), (other, b"4")):
+        end.publish(topic, payload, qos=published)
+        expected.append(Got(topic, payload, min(published, *granted), False))
+        other.wait(len(expected))
+        node.until(lambda: len(node.received) >= len(expected))
+    assert node.received == expected == other.received
+    assert not node.client.inflight
 
 
 def test_c2b_qos2_taken_for_qos1_stays_in_flight_or_is_refused_before(family, node, topic):
@@ -147,10 +138,12 @@ def test_b2c_burst_of_qos2_arrives_once_in_order_on_one_connection(
     assert arrived(node, lambda: crowd.publish_all(topic, BURST, qos)) == BURST
 
 
+@pytest.mark.parametrize("qos", [1, 2])
 def test_b2c_burst_that_waited_offline_arrives_once_in_order_on_one_connection(
-    family, node, crowd, topic
+    family, node, crowd, topic, qos
 ):
-    qos = min(family.offline_qos, family.granted_qos)
+    """31-3.1-CLEAN: a session that is not clean is kept."""
+    qos = min(qos, family.offline_qos, family.granted_qos)
     node.client.connect(False)
     node.client.subscribe(topic, qos)
     node.client.disconnect()
@@ -207,23 +200,17 @@ def test_c2b_empty_retained_message_clears_the_topic(node, other, topic):
     assert [got.payload for got in other.wait(1)] == [b"end"]
 
 
-def test_will_when_the_connection_is_cut_is_published(family, broker, other, topic):
-    """31-3.1-WILL"""
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_will_is_published_where_the_connection_is_cut(family, broker, other, topic, is_cut):
+    """31-3.1-WILL; 31-3.14: DISCONNECT takes the will back."""
     other.subscribe(topic, 1)
     with Proxy(broker.port) as proxy:
-        node = Node(proxy.port, family)
+        node = Node(proxy.port if is_cut else broker.port, family)
         node.client.set_last_will(topic, b"gone", qos=1)
         node.client.connect()
-        proxy.cut()
-        assert other.wait(1) == [Got(topic, b"gone", 1, False)]
-
-
-def test_will_after_a_goodbye_is_not_published(family, broker, other, topic):
-    """31-3.14: DISCONNECT takes the will back."""
-    other.subscribe(topic, 1)
-    node = Node(broker.port, family)
-    node.client.set_last_will(topic, b"gone", qos=1)
-    with node:
-        pass
-    other.publish(topic, b"end", 1)
-    assert [got.payload for got in other.wait(1)] == [b"end"]
+        if is_cut:
+            proxy.cut()
+        else:
+            node.client.disconnect()
+            other.publish(topic, b"end", 1)
+        assert other.wait(1) == [Got(topic, b"gone" if is_cut else b"end", 1, False)]

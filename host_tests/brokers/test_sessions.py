@@ -10,20 +10,6 @@ PUBREL = 6
 SESSION_TAKEN_OVER = 0x8E
 
 
-@pytest.mark.parametrize("qos", [1, 2])
-def test_b2c_messages_while_offline_wait_in_the_broker(family, node, other, topic, qos):
-    """31-3.1-CLEAN: a session that is not clean is kept."""
-    qos = min(qos, family.offline_qos)
-    sent = [b"%d" % number for number in range(30)]
-    node.client.connect(False)
-    node.client.subscribe(topic, qos)
-    node.client.disconnect()
-    other.publish_all(topic, sent, qos)
-    node.client.connect(False)
-    node.until(lambda: len(node.received) >= len(sent))
-    assert node.payloads == sent
-
-
 def test_b2c_clean_session_forgets_what_waited(node, other, topic):
     node.client.connect(False)
     node.client.subscribe(topic, 1)

@@ -4,6 +4,7 @@ Without a Chromium nothing is collected here; `make setup` installs it.
 """
 
 import contextlib
+import re
 import shutil
 from collections import Counter
 
@@ -21,6 +22,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _BROWSER = next((found for name in _NAMES if (found := shutil.which(name))), None)
 _SIZES = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
+_ELSEWHERE = re.compile("^(?!file:|data:|blob:).*")
 _SCHEMES = {"light": "default", "dark": "slate"}
 
 # What reaches beyond the right edge, but not what scrolls by itself, such as a wide table.
@@ -100,13 +102,8 @@ def pale(tab):
     return tab.evaluate(_PALE, [*_SCHEMES.values()])
 
 
-def from_elsewhere(address):
-    return [] if address.startswith(("file:", "data:", "blob:")) else [address]
-
-
 @pytest.fixture(params=_SIZES.values(), ids=_SIZES)
 def tab(request, browser):
-    """A tab of either size."""
     with open_tab(browser, request.param) as opened:
         yield opened
 
@@ -119,7 +116,7 @@ def open_tab(browser, size, **options):
     opened.complaints = []
     opened.on("console", lambda said: opened.complaints.append(said.text))
     opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
-    opened.on("request", lambda asked: opened.complaints.extend(from_elsewhere(asked.url)))
+    opened.on("request", lambda asked: opened.complaints.extend(_ELSEWHERE.findall(asked.url)))
     yield opened
     context.close()
 

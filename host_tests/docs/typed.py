@@ -53,7 +53,6 @@ class Project:
         return text
 
     def write(self, name, text):
-        """A file of the page's."""
         (self.folder / name).write_text(self._here(text))
 
     def type(self, page, begin, *more, ctrl_c=False, then=None):

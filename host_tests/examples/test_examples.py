@@ -365,13 +365,10 @@ class Modem:
         self._folder = folder
         self._carrier = folder / "carrier.txt"
         self._broker_port = broker_port
-        self._broker = None
+        self.broker = None
         self.orders = []
         self._listener = Listener(self._serve)
         (folder / "modem.txt").write_text(str(self._listener.port))
-
-    def hang_up(self):
-        self._broker.shutdown(socket.SHUT_RDWR)
 
     def close(self):
         self._listener.close()
@@ -383,14 +380,14 @@ class Modem:
             while data := board.recv(4096):
                 if self._carrier.exists():
                     with contextlib.suppress(OSError):  # the link may end just now
-                        self._broker.sendall(data)
+                        self.broker.sendall(data)
                     continue
                 line = (line + data).replace(b"+++", b"")
                 while b"\r\n" in line:
                     order, line = line.split(b"\r\n", 1)
                     self._obey(order)
-        if self._broker:
-            self._broker.close()
+        if self.broker:
+            self.broker.close()
 
     def _obey(self, order):
         self.orders.append(order)
@@ -402,13 +399,13 @@ class Modem:
             self._board.sendall(b"\r\nERROR\r\n")
             return
         try:
-            self._broker = socket.create_connection(("127.0.0.1", self._broker_port))
+            self.broker = socket.create_connection(("127.0.0.1", self._broker_port))
         except OSError:
             self._board.sendall(b"\r\nOK\r\n\r\nCONNECT FAIL\r\n")
             return
         self._carrier.touch()
         self._board.sendall(b"\r\nOK\r\n\r\nCONNECT\r\n")
-        threading.Thread(target=self._pass_back, args=(self._broker,), daemon=True).start()
+        threading.Thread(target=self._pass_back, args=(self.broker,), daemon=True).start()
 
     def _pass_back(self, broker):
         with contextlib.suppress(OSError):
@@ -423,7 +420,7 @@ def test_uart_modem_dials_again_when_the_link_ends(program, mosquitto, tmp_path)
         with program("uart_modem", PORT=mosquitto.port, PERIOD_MS=50).running():
             assert ear.next("home/tank-3/count") == "1"
             assert ear.next("home/tank-3/count") == "2"
-            modem.hang_up()
+            modem.broker.shutdown(socket.SHUT_RDWR)  # it hangs up
             # QoS 2 and a kept session: none is missing, none comes twice.
             assert [ear.next("home/tank-3/count") for _ in range(40)] == [
                 str(number) for number in range(3, 43)

@@ -26,13 +26,12 @@ def cli() -> None:
     show_default=True,
     help="How long to hunt.",
 )
-@click.option("--seed", default=0, help="Of libFuzzer's dice; 0 for another one each time.")
-def run(seconds: int, seed: int) -> None:
+def run(seconds: int) -> None:
     """Hunt, guided by the coverage of the client; exit status 1 with a finding."""
     grown = WORK / "corpus"
     grown.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "host_tests.fuzz.hunt", str(grown), str(CORPUS)]
-    command += [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={WORK}/"]
+    command = [sys.executable, "-m", "host_tests", "fuzz", "hunt", "--", str(grown), str(CORPUS)]
+    command += [f"-max_total_time={seconds}", f"-artifact_prefix={WORK}/"]
     command += ["-max_len=400", "-timeout=10", "-rss_limit_mb=2000", "-print_final_stats=1"]
     status = subprocess.run(command, cwd=ROOT).returncode
     if status == 2:
@@ -43,6 +42,21 @@ def run(seconds: int, seed: int) -> None:
     if not any(grown.iterdir()):
         raise click.ClickException("no input was worth keeping: is the client instrumented?")
     click.echo(f"no finding in {seconds} s; {len(list(grown.iterdir()))} inputs kept in {grown}")
+
+
+@cli.command(hidden=True)
+@click.argument("words", nargs=-1)
+def hunt(words: tuple[str, ...]) -> None:
+    """The process that libFuzzer runs in: instruments the client and never returns."""
+    try:
+        import atheris
+    except ImportError:
+        sys.exit(2)
+    assert "umqtt31" not in sys.modules  # else it would stay without instruments
+    with atheris.instrument_imports(include=["umqtt31"]):
+        from .target import check
+    atheris.Setup([sys.argv[0], *words], check)
+    atheris.Fuzz()
 
 
 @cli.command()

@@ -9,14 +9,12 @@ from .scenarios import scenarios
 
 
 @click.command()
-@click.option("--scale", default=8, show_default=True, help="Length of the random scenarios.")
-@click.option("--torn", default=8, show_default=True, help="Torn variants of each kind.")
-def cli(scale: int, torn: int) -> None:
+def cli() -> None:
     """Cut the power at every flash operation of the journal, then once more."""
     console = Console()
     total = 0
-    for scenario in track([*scenarios(scale)], "power cuts", console=console):
-        checker = Checker(torn=torn, is_whole=True)
+    for scenario in track([*scenarios(8)], "power cuts", console=console):
+        checker = Checker(torn=8, is_whole=True)
         try:
             checker.run(scenario)
         except Broken as error:

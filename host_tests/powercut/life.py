@@ -234,7 +234,6 @@ class Life:
         return self.states[-1]
 
     def allowed(self) -> list[State]:
-        """The states that may be on flash now."""
         return self.states[self.required :]
 
     def forget_old_states(self) -> None:

@@ -7,7 +7,6 @@ publish() which returns has its message acknowledged is looked at here.
 
 from functools import partial
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
 
 from . import programs

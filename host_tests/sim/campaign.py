@@ -37,7 +37,6 @@ class Failure:
 
     @property
     def command(self):
-        """The command that runs it again, with its trace."""
         return f'python -m host_tests sim replay "{self.script}" "{text(self.faults)}"'
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import cache
 from inspect import iscoroutinefunction
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import loaded_modules
 from host_tests.standin import clock as standin
 from host_tests.standin.sockets import Sockets

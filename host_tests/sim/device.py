@@ -6,7 +6,6 @@ it here only tells the rules what the program asks for and is handed.
 
 from functools import cache
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
 from host_tests.standin.nor import MODES, Flash, cut
 

@@ -41,10 +41,6 @@ def single_scripts(longest=6):
                 yield Script(down=qos * count, serve=window)
                 if qos != "0":
                     yield Script(up=qos * count, window=window, start="offline", deferred=True)
-    yield from _special_scripts()
-
-
-def _special_scripts():
     for qos in "12":
         yield Script(up=qos * 3, ordered=True)
         yield Script(up=qos * 3, ordered=True, start="offline")

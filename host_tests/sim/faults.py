@@ -106,7 +106,6 @@ class Counter:
         self.next = self._pending[-1].at if faults else NEVER
 
     def take(self):
-        """The fault that strikes now."""
         struck = self._pending.pop()
         self.next = self._pending[-1].at if self._pending else NEVER
         return struck

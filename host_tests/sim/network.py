@@ -105,7 +105,6 @@ class Link:
         return self.to_skip > 0 or self.jam_until > self.world.now or not self._room()
 
     def unread_bytes(self):
-        """Bytes of the broker that the client has not read yet."""
         return self.pushed_bytes - self.read_bytes
 
     def write(self, buf, off, n):

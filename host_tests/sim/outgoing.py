@@ -7,7 +7,6 @@ differ from message to message, as the readings of a sensor do.  MQTT 3.1 §4; M
 
 from dataclasses import dataclass
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.standin import packets as p
 from umqtt31 import CLOSED, TIMEOUT
 

@@ -97,7 +97,6 @@ class Rules:
         return int(self._world.clock.device_ms())
 
     def is_open(self, link):
-        """Is this the client's connection, and did it not close it?"""
         return self._world.link is link and not link.is_closed
 
     def was_answer_lost(self):
@@ -113,7 +112,6 @@ class Rules:
         raise self.violation
 
     def know(self, options):
-        """A client has these options."""
         self.keepalive_ms = 1000 * options.get("keepalive", 60)
         self.stuck_ms = 1000 * options.get("connect_timeout", 10)
         self.outgoing.is_ordered = options.get("ordered", False)
@@ -284,6 +282,5 @@ class Rules:
         self.outgoing.on_delivered(key)
 
     def check_end(self):
-        """The run is over: is everything where it belongs?"""
         self.outgoing.check_end()
         self.incoming.check_end()

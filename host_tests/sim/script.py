@@ -183,7 +183,6 @@ def payload_of(number, size):
 
 
 def world_of(script, faults, is_traced=False):
-    """The world in which `script` runs."""
     world = World(
         script,
         faults=faults,
@@ -201,7 +200,6 @@ def world_of(script, faults, is_traced=False):
 
 
 def run(script, faults=(), is_traced=False):
-    """Run once; raises Violation."""
     world = world_of(script, faults, is_traced)
     world.run(Program(script, world))
     return world

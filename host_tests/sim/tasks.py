@@ -11,7 +11,6 @@ import selectors
 from contextlib import suppress
 from functools import cache, partial
 
-from host_tests import library  # noqa: F401 - makes umqtt31 importable
 from host_tests.choice import class_for
 
 from . import programs
@@ -134,7 +133,6 @@ class Watched(Taking):
 
 @cache
 def watched(level, named):
-    """-> the class of watched clients of the options that these arguments need."""
     base = class_for(level, dict.fromkeys(named))
     return type("Client", (Watched, aio.extend(base)), {})
 

@@ -122,7 +122,6 @@ def places(settings, place):
 
 
 def handed_over(world):
-    """What the program was handed, in order."""
     return re.findall(r"program is handed b'([^']*)'", "\n".join(world.trace))
 
 

@@ -151,7 +151,6 @@ class World:
         return self._over(link, self.seed) if self._over else link
 
     def note(self, text):
-        """Add a line to the trace, if there is one."""
         if self.trace is not None:
             self.trace.append(f"{self.now:8d} ms  {text}")
 

@@ -20,7 +20,7 @@ from tools.micropython import MicroPythonError, choose
 from tools.project import ROOT
 
 # With the journal all of the library is loaded, and without ROMFS its code is in the heap.
-_HEAP_KB = {"ram": {32: 112, 64: 208}, "journal": {32: 128, 64: 240}}
+_HEAP_KB = {"ram": 112, "journal": 128}  # with 32 bits
 _QOS = [1, 2]
 _TELL_EVERY_S = 30.0
 _PROBE = Path(__file__).parent / "device" / "soak_node.py"
@@ -91,7 +91,6 @@ class Disturber:
     help="How long things break.",
 )
 @click.option("--seed", default=1, show_default=True, help="Chooses what breaks when.")
-@click.option("--bits", type=click.Choice(["32", "64"]), default="32", show_default=True)
 @click.option("--level", type=click.Choice(["3", "4", "5"]), default="3", show_default=True)
 @click.option(
     "--interval-ms", default=100, show_default=True, help="Milliseconds between two samples."
@@ -103,16 +102,15 @@ class Disturber:
     show_default="build/soak",
     help="Folder for logs and capture; emptied first.",
 )
-def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out: Path) -> None:
+def cli(minutes: float, seed: int, level: str, interval_ms: int, out: Path) -> None:
     """Two sensor nodes for MINUTES: one is never killed and has its store in RAM, the
     other is killed again and again and has its journal on flash."""
     console = Console()
     try:
-        interpreter = choose(bits=int(bits))
+        interpreter = choose(bits=32)
         console.print(
-            f"MicroPython {interpreter.release}, {bits} bits, MQTT level {level}, heap"
-            f" {_HEAP_KB['ram'][int(bits)]} KB with ram,"
-            f" {_HEAP_KB['journal'][int(bits)]} KB with journal, seed {seed}",
+            f"MicroPython {interpreter.release}, MQTT level {level}, seed {seed}, heap"
+            f" {_HEAP_KB['ram']} KB with ram, {_HEAP_KB['journal']} KB with journal",
             highlight=False,
         )
         with Stage(out, interpreter, console) as stage:
@@ -135,7 +133,7 @@ def cli(minutes: float, seed: int, bits: str, level: str, interval_ms: int, out:
 def _node(stage: Stage, name: str, store: str, level: int, interval_ms: int) -> DeskNode:
     return stage.node(
         f"soak-{name}",
-        heap_bytes=_HEAP_KB[store][stage.interpreter.bits] * 1024,
+        heap_bytes=_HEAP_KB[store] * 1024,
         extra=_PROBE,
         level=level,
         buffer_size=144 if level == 5 else 128,

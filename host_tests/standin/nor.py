@@ -134,15 +134,13 @@ def cut(before, after, mode, seed=0):
     if mode == TORN_PREFIX:
         n = source.randrange(len(after) + 1)
         return after[:n] + before[n:]
-    if mode == TORN_BITS:
-        # Each bit that has to change did so or not; how many did is random as well.
-        n = len(after)
-        chosen = int.from_bytes(source.randbytes(n))
-        more = source.random()
-        if more < 0.25:
-            chosen &= int.from_bytes(source.randbytes(n)) & int.from_bytes(source.randbytes(n))
-        elif more > 0.75:
-            chosen |= int.from_bytes(source.randbytes(n)) | int.from_bytes(source.randbytes(n))
-        change = int.from_bytes(before) ^ int.from_bytes(after)
-        return (int.from_bytes(before) ^ change & chosen).to_bytes(n)
-    raise ValueError(f"unknown mode {mode!r}")
+    # Torn bits: each that has to change did so or not; how many did is random as well.
+    n = len(after)
+    chosen = int.from_bytes(source.randbytes(n))
+    more = source.random()
+    if more < 0.25:
+        chosen &= int.from_bytes(source.randbytes(n)) & int.from_bytes(source.randbytes(n))
+    elif more > 0.75:
+        chosen |= int.from_bytes(source.randbytes(n)) | int.from_bytes(source.randbytes(n))
+    change = int.from_bytes(before) ^ int.from_bytes(after)
+    return (int.from_bytes(before) ^ change & chosen).to_bytes(n)

@@ -71,32 +71,22 @@ def no_properties(level: int) -> bytes:
     return NO_PROPERTIES if level == 5 else b""
 
 
-def property_bytes(name: str, value) -> bytes:
-    """One property, its identifier in front; a pair's value is two texts."""
-    number, kind = _PROPERTIES[name]
-    if kind > 0:
-        content = value.to_bytes(kind, "big")
-    elif kind == _VARYING:
-        content = varying(value)
-    else:
-        content = b"".join(string(text) for text in (value if kind == _PAIR else (value,)))
-    return bytes((number,)) + content
-
-
-def section(*parts: bytes) -> bytes:
-    """The properties of a packet from those of `property_bytes`, in this order."""
-    content = b"".join(parts)
-    return varying(len(content)) + content
-
-
 def properties(**values) -> bytes:
-    """The properties of a packet, in the order of their identifiers; a list repeats one."""
-    parts = []
+    """The properties of a packet, in the order of their identifiers; a list repeats one, a pair's
+    value is two texts."""
+    content = b""
     for name in sorted(values, key=lambda name: _PROPERTIES[name]):
+        number, kind = _PROPERTIES[name]
         value = values[name]
         for one in value if isinstance(value, list) else [value]:
-            parts.append(property_bytes(name, one))
-    return section(*parts)
+            content += bytes((number,))
+            if kind > 0:
+                content += one.to_bytes(kind, "big")
+            elif kind == _VARYING:
+                content += varying(one)
+            else:
+                content += b"".join(string(text) for text in (one if kind == _PAIR else (one,)))
+    return varying(len(content)) + content
 
 
 # --- writing: packets -------------------------------------------------------------------
@@ -272,10 +262,6 @@ def body_start(packet: bytes) -> int:
 # --- reading: fields --------------------------------------------------------------------
 
 
-def number_at(data: bytes, at: int) -> int:
-    return data[at] << 8 | data[at + 1]
-
-
 def string_at(data: bytes, at: int) -> tuple[bytes, int]:
     """(data, where it ends) of data with its length in front."""
     end = at + 2 + (data[at] << 8 | data[at + 1])
@@ -387,7 +373,7 @@ class Connect:
         self.level = packet[at] & 127  # the highest bit says that a bridge asks
         self.flags = packet[at + 1]
         self.is_clean = bool(self.flags & CLEAN)
-        self.keepalive = number_at(packet, at + 2)
+        self.keepalive = packet[at + 2] << 8 | packet[at + 3]
         at += 4
         self.properties: dict = {}
         if self.level == 5:

@@ -104,7 +104,6 @@ def _outcome(port, server, ssl):
 
 
 def client_on(port, ssl, **options):
-    """A connected client."""
     client = MQTTClient(b"tls", "127.0.0.1", port, ssl=loaded(ssl), buffer_size=1024, **options)
     client.connect()
     return client

@@ -1,12 +1,13 @@
 """Every wrong certificate, on both sides, against mosquitto: which text says what."""
 
+import re
 import ssl
 import subprocess
 import time
 
 import pytest
 
-from host_tests.brokers import Mosquitto, TLSMosquitto
+from host_tests.brokers import TLSMosquitto
 from host_tests.client.listener import CLOSE, RESET, Broker
 from host_tests.docs import blocks
 from umqtt31 import tls
@@ -95,23 +96,11 @@ def test_every_reason_is_told_where_the_port_tells_it(run, brokers, certificates
         assert text.endswith(", for another host")
 
 
-def test_broker_without_tls_is_an_error_with_its_name(run, certificates):
-    with Mosquitto() as broker:
-        [text] = run("outcomes", [[broker.port, "localhost", certificates.ssl()]])
-    assert text.startswith(REFUSED)
-
-
 def test_error_of_the_socket_below_is_named(run):
     """MicroPython gives its number with the wrong sign once the handshake is over."""
     if not run.is_cpython:
         text = run("text_of_number", -104)
         assert text == run("text_of_number", 104) == "[Errno 104] ECONNRESET"
-
-
-def test_error_that_is_not_of_tls_is_told_as_it_is(run):
-    """MicroPython's unix port puts words in place of the number."""
-    assert run("text_of_number", "no such name") == "no such name"
-    assert run("text_of_number", -0x6600).startswith("TLS: ")
 
 
 def test_alert_on_a_connection_in_use_is_none_of_the_handshake(run):
@@ -120,10 +109,17 @@ def test_alert_on_a_connection_in_use_is_none_of_the_handshake(run):
     assert "lost: " in text and "30592" in text and "handshake" not in text
 
 
-@pytest.mark.parametrize("number", [12, 16])
-def test_numbers_for_no_memory_are_known(run, number):
-    """The system's, and that of Mbed TLS's large numbers, which comes as if it were one."""
-    assert run("text_of_number", number).startswith("no memory for TLS: it takes 50,000 bytes")
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (12, "no memory for TLS: it takes 50,000 bytes.*"),
+        (16, "no memory for TLS: it takes 50,000 bytes.*"),  # of Mbed TLS's large numbers
+        (-0x6600, "TLS: .*"),
+        ("no such name", "no such name"),  # MicroPython's unix port puts words in its place
+    ],
+)
+def test_number_of_an_error_is_told_in_words(run, number, text):
+    assert re.fullmatch(text, run("text_of_number", number))
 
 
 def test_handshake_without_memory_says_how_much_it_takes(run_signing, brokers, certificates):

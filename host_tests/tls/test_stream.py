@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from host_tests.brokers import free_port
 from host_tests.tls import steps
 from tools.demo.listener import Listener
 from tools.demo.proxy import Proxy
@@ -107,11 +106,6 @@ def _take_record(listener):
     with connection:
         head = connection.recv(5, socket.MSG_WAITALL)
         return connection.recv(head[3] << 8 | head[4], socket.MSG_WAITALL)
-
-
-def test_refused_connection_is_named(run, pair):
-    [text] = run("outcomes", [[free_port(), "localhost", {"ca": pair["ca"]}]])
-    assert text.startswith("[Errno 111] ")
 
 
 @pytest.mark.parametrize("is_strict", [False, True], ids=["anonymous", "certificate"])
