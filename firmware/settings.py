@@ -24,7 +24,7 @@ KEYS = {
     "tls_cert": ("", "file", 0, 64),
     "tls_key": ("", "file", 0, 64),
     "wifi_ssid": ("", "text", 0, 32),
-    "wifi_password": ("", "text", 0, 63),
+    "wifi_password": ("", "text", 0, 64),
     "prefix": ("sensors", "topic", 1, 64),
     "site": ("", "name", 0, 32),
     "interval_ms": (10000, "number", 10, 86400000),
@@ -172,7 +172,9 @@ def is_allowed(name, value):
 def _is_sensor(word):
     name, *numbers = word.split(":")
     most = SENSORS.get(name, -1)
-    return (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+    if not (most > 0) <= len(numbers) <= most or not all(map(_is_number, numbers)):
+        return False
+    return all(int(one) for one in numbers[1:])  # 0 percent would be 0 mV for ever
 
 
 def _is_number(text):
@@ -182,8 +184,11 @@ def _is_number(text):
 
 def _is_key(value):
     # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
-    is_hex = all(character in "0123456789abcdefABCDEF" for character in value)
-    return not value or (is_hex and len(value) >= 32 and len(value) % 2 == 0)
+    return not value or (_is_hex(value) and len(value) >= 32 and len(value) % 2 == 0)
+
+
+def _is_hex(value):
+    return all(one in "0123456789abcdefABCDEF" for one in value)
 
 
 def _is_topic(value, is_one_level):
@@ -198,8 +203,11 @@ def _clashes(settings, has_wifi):
     wrong = []
     if has_wifi and not settings["wifi_ssid"]:
         wrong.append("wifi_ssid is missing; this board needs it: 1 to 32 characters")
-    if 0 < len(settings["wifi_password"]) < 8:
+    password = settings["wifi_password"]
+    if 0 < len(password) < 8:
         wrong.append("wifi_password is too short; allowed: 8 to 63 characters, or none at all")
+    if len(password.encode()) > 63 and not (len(password) == 64 and _is_hex(password)):
+        wrong.append("wifi_password is too long; allowed: up to 63 bytes, or 64 hex digits")
     if settings["password"] and not settings["user"]:
         wrong.append("user is missing; a password needs a user name")
     if bool(settings["tls_cert"]) != bool(settings["tls_key"]):
@@ -208,7 +216,7 @@ def _clashes(settings, has_wifi):
         wrong.append("tls is missing; a certificate of ours needs that of the broker's authority")
     wrong += [
         "%s is too long; allowed: up to %d bytes in UTF-8" % (name, KEYS[name][3])
-        for name in ("client_id", "wifi_ssid", "wifi_password")
+        for name in ("client_id", "wifi_ssid")
         if len(settings[name].encode()) > KEYS[name][3]
     ]
     if not _is_key(settings["update_key"]):
