@@ -55,7 +55,8 @@ FILES = ("tls", "tls_cert", "tls_key")
 
 _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
-    "file": "the name of a file, %s to %s characters without / + # or control characters",
+    "file": "the name of a file, none of the node's own, "
+    "%s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
     "sensors": "%s to %s characters: bme280, sht3x, ds18b20:PIN, battery:PIN or "
@@ -165,6 +166,8 @@ def is_allowed(name, value):
         return value[:1] != ":" and _is_number(port) and 0 < int(port) < 65536
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
+    if kind == "file" and value.split(".")[-1] in ("py", "mpy", "json"):
+        return False  # it would replace the node's own
     # With a length of 0 allowed, empty stands for: not used.
     return kind == "text" or not value or _is_topic(value, kind != "topic")
 

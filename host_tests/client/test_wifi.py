@@ -157,9 +157,7 @@ def test_wifi_that_was_switched_off_is_switched_on_again(make, clock):
     assert wifi.wlan.is_active
 
 
-def test_wifi_whose_power_was_refused_joins_and_sets_it_with_the_next_join(
-    make, clock, monkeypatch
-):
+def test_wifi_whose_power_is_refused_joins_and_sets_it_later(make, clock, monkeypatch):
     wifi = make("home", pm=7)
     wifi.wlan.is_in_reach = True
     with monkeypatch.context() as patch:

@@ -17,7 +17,7 @@ def test_wifi_gets_login_and_power_of_the_settings(monkeypatch, setting, pm):
 
     wifi = WiFi("home", "password", setting)
     assert not wifi.is_up()
-    assert wifi.wlan.calls == ["active", {"pm": pm}, "disconnect", ("home", "password")]
+    assert wifi.wlan.calls == ["active", "disconnect", ("home", "password"), {"pm": pm}]
     assert (wifi.why, wifi.rssi(), wifi.find_dns()) == (None, None, "10.0.0.53")
 
 

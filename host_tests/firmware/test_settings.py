@@ -29,7 +29,7 @@ WRONG = {
     "prefix": ("a//b", "/a", "a/#"), "site": ("a/b",), "interval_ms": (9, 1.5, 86400001),
     "streams": ([], [0, 3], [True], 1, [1] * 9), "keepalive": (0,), "max_inflight": (0,),
     "max_mqueue_len": (0,), "buffer_size": (127,), "store": ("flash",), "power_save": ("on", True),
-    "tls": (None, "certificates/ca.pem"), "level": (2, 6),
+    "tls": (None, "certificates/ca.pem", "main.py", "node.mpy", "settings.json"), "level": (2, 6),
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
     "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "battery:26:0", "sht3x:1", ["sht3x"],
