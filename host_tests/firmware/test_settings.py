@@ -32,8 +32,8 @@ WRONG = {
     "tls": (None, "certificates/ca.pem", "main.py", "node.mpy", "settings.json"), "level": (2, 6),
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
-    "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "battery:26:0", "sht3x:1", ["sht3x"],
-                "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
+    "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "battery:26:0", "sht3x:1",
+                ["sht3x"], "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
 }  # fmt: skip
 
 
