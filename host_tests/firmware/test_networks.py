@@ -33,7 +33,7 @@ def test_ethernet_is_up_with_link_and_address_and_else_says_what_to_check():
     assert lan.calls == ["active"]
 
 
-def test_ethernet_whose_chip_fails_is_down_says_why_and_is_tried_again():
+def test_ethernet_whose_chip_fails_says_why_and_is_tried_again():
     """The node reset every five seconds, and took no sample meanwhile."""
     lan = Mock(**{"active.side_effect": [OSError("no link"), True], "isconnected": lambda: True})
     ethernet = Ethernet(lan)

@@ -33,7 +33,8 @@ WRONG = {
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
     "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "battery:26:0", "sht3x:1",
-                ["sht3x"], "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
+                ["sht3x"], "ds18b20:²"),
+    "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
 }  # fmt: skip
 
 
