@@ -175,19 +175,13 @@ def is_allowed(name, value):
 def _is_sensor(word):
     name, *numbers = word.split(":")
     most = SENSORS.get(name, -1)
-    if not (most > 0) <= len(numbers) <= most or not all(map(_is_number, numbers)):
-        return False
-    return all(int(one) for one in numbers[1:])  # 0 percent would be 0 mV for ever
+    is_right = (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+    return is_right and all(map(int, numbers[1:]))  # 0 percent would be 0 mV for ever
 
 
 def _is_number(text):
     # str.isdigit() of the computer takes digits that int() does not.
     return text and all(one in "0123456789" for one in text)
-
-
-def _is_key(value):
-    # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
-    return not value or (_is_hex(value) and len(value) >= 32 and len(value) % 2 == 0)
 
 
 def _is_hex(value):
@@ -222,7 +216,9 @@ def _clashes(settings, has_wifi):
         for name in ("client_id", "wifi_ssid")
         if len(settings[name].encode()) > KEYS[name][3]
     ]
-    if not _is_key(settings["update_key"]):
+    # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
+    key = settings["update_key"]
+    if key and not (_is_hex(key) and len(key) >= 32 and len(key) % 2 == 0):
         wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
     if settings["commands"] == "signed" and not settings["update_key"]:
         wrong.append("update_key is missing; signed commands need it")
