@@ -2,6 +2,8 @@
 # a line `target: ## text` appears in `make help`, in the order of this file.  What only
 # contributors need is `python -m host_tests`: see CONTRIBUTING.md.
 
+$(if $(wildcard tools/setup),,$(error this Makefile runs in its own folder only: make -C FOLDER))
+
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python

@@ -11,9 +11,13 @@ class Ethernet:
 
     def is_up(self):
         """Whether there is a link and an address; DHCP goes on by itself."""
-        if not self._is_active:
-            self._lan.active(True)
-            self._is_active = True
+        try:
+            if not self._is_active:
+                self._lan.active(True)
+                self._is_active = True
+        except OSError as error:
+            self.why = str(error)
+            return False
         is_up = self._lan.isconnected()
         self.why = None if is_up else "no link or no address: check cable and DHCP"
         return is_up

@@ -24,7 +24,7 @@ KEYS = {
     "tls_cert": ("", "file", 0, 64),
     "tls_key": ("", "file", 0, 64),
     "wifi_ssid": ("", "text", 0, 32),
-    "wifi_password": ("", "text", 0, 63),
+    "wifi_password": ("", "text", 0, 64),
     "prefix": ("sensors", "topic", 1, 64),
     "site": ("", "name", 0, 32),
     "interval_ms": (10000, "number", 10, 86400000),
@@ -55,7 +55,8 @@ FILES = ("tls", "tls_cert", "tls_key")
 
 _ALLOWED = {
     "name": "%s to %s characters without / + # or control characters",
-    "file": "the name of a file, %s to %s characters without / + # or control characters",
+    "file": "the name of a file, none of the node's own, "
+    "%s to %s characters without / + # or control characters",
     "topic": "%s to %s characters without + # or control characters, / only between levels",
     "text": "%s to %s characters",
     "sensors": "%s to %s characters: bme280, sht3x, ds18b20:PIN, battery:PIN or "
@@ -165,6 +166,8 @@ def is_allowed(name, value):
         return value[:1] != ":" and _is_number(port) and 0 < int(port) < 65536
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
+    if kind == "file" and value.split(".")[-1] in ("py", "mpy", "json"):
+        return False  # it would replace the node's own
     # With a length of 0 allowed, empty stands for: not used.
     return kind == "text" or not value or _is_topic(value, kind != "topic")
 
@@ -172,7 +175,8 @@ def is_allowed(name, value):
 def _is_sensor(word):
     name, *numbers = word.split(":")
     most = SENSORS.get(name, -1)
-    return (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+    is_right = (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
+    return is_right and all(map(int, numbers[1:]))  # 0 percent would be 0 mV for ever
 
 
 def _is_number(text):
@@ -180,10 +184,8 @@ def _is_number(text):
     return text and all(one in "0123456789" for one in text)
 
 
-def _is_key(value):
-    # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
-    is_hex = all(character in "0123456789abcdefABCDEF" for character in value)
-    return not value or (is_hex and len(value) >= 32 and len(value) % 2 == 0)
+def _is_hex(value):
+    return all(one in "0123456789abcdefABCDEF" for one in value)
 
 
 def _is_topic(value, is_one_level):
@@ -198,8 +200,11 @@ def _clashes(settings, has_wifi):
     wrong = []
     if has_wifi and not settings["wifi_ssid"]:
         wrong.append("wifi_ssid is missing; this board needs it: 1 to 32 characters")
-    if 0 < len(settings["wifi_password"]) < 8:
+    password = settings["wifi_password"]
+    if 0 < len(password) < 8:
         wrong.append("wifi_password is too short; allowed: 8 to 63 characters, or none at all")
+    if len(password.encode()) > 63 and not (len(password) == 64 and _is_hex(password)):
+        wrong.append("wifi_password is too long; allowed: up to 63 bytes, or 64 hex digits")
     if settings["password"] and not settings["user"]:
         wrong.append("user is missing; a password needs a user name")
     if bool(settings["tls_cert"]) != bool(settings["tls_key"]):
@@ -208,10 +213,12 @@ def _clashes(settings, has_wifi):
         wrong.append("tls is missing; a certificate of ours needs that of the broker's authority")
     wrong += [
         "%s is too long; allowed: up to %d bytes in UTF-8" % (name, KEYS[name][3])
-        for name in ("client_id", "wifi_ssid", "wifi_password")
+        for name in ("client_id", "wifi_ssid")
         if len(settings[name].encode()) > KEYS[name][3]
     ]
-    if not _is_key(settings["update_key"]):
+    # HMAC-SHA256 takes up to 64 bytes as they are; fewer than 16 can be guessed.
+    key = settings["update_key"]
+    if key and not (_is_hex(key) and len(key) >= 32 and len(key) % 2 == 0):
         wrong.append("update_key is (not shown); allowed: 32 to 128 hex digits, or none at all")
     if settings["commands"] == "signed" and not settings["update_key"]:
         wrong.append("update_key is missing; signed commands need it")

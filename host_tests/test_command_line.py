@@ -116,3 +116,10 @@ def test_help_imports_no_group():
 def test_number_that_means_nothing_is_refused_with_its_option(main, words):
     output = said_by(main, *words.split(), status=2)
     assert f"Invalid value for '{words.split()[-2]}'" in output
+
+
+def test_make_in_another_folder_says_how_to_call_it(tmp_path):
+    done = subprocess.run(
+        ["make", "-f", ROOT / "Makefile"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stderr.endswith("runs in its own folder only: make -C FOLDER.  Stop.\n")

@@ -90,6 +90,9 @@ def test_line_of_message_as_json_has_numbers_in_their_units():
     found = json.loads(line_of("sensors/hall-1/reading/0", READING, ARRIVED, as_json=True))
     assert found["values"] == {"temperature": 21.5, "humidity": 45.2, "signal": -61, "kind_200": 7}
     assert (found["device"], found["kind"], found["time"]) == ("hall-1", "reading", TIME)
+    twice = envelope(0, (1, 2150), (1, -5))
+    found = json.loads(line_of("sensors/hall-1/reading/0", twice, ARRIVED, as_json=True))
+    assert found["values"] == {"temperature": 21.5, "temperature_2": -0.05}
     status = json.loads(line_of("sensors/hall-1/status", b"online", ARRIVED, as_json=True))
     assert (status["device"], status["status"]) == ("hall-1", "online")
     topic, text = "sensors/hall-1/update/answer", b"0123456789abcdef running"

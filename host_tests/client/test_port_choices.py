@@ -127,9 +127,10 @@ def test_file_when_asked_for_an_operation_it_does_not_know_then_answers_0(tmp_pa
 
 
 # Of Linux and lwIP, of the ESP32, of MicroPython's unix port.
-@pytest.mark.parametrize("reason", [-2, -202, "[addrinfo error -2]"])
-def test_name_that_is_not_known_is_told(sock, reason):
-    client = MQTTClient("a", "broker")
+@pytest.mark.parametrize("ssl", [None, Mock()], ids=["plain", "tls"])
+@pytest.mark.parametrize("reason", [-2, -3, -202, "[addrinfo error -2]"])
+def test_name_that_is_not_known_is_told(sock, reason, ssl):
+    client = MQTTClient("a", "broker", ssl=ssl)
     client.look_up = Mock(side_effect=OSError(reason))
     with pytest.raises(MQTTError, match="cannot reach .*: name broker is not known"):
         client.connect()

@@ -112,6 +112,7 @@ def test_wifi_tells_once_when_the_link_comes_and_goes(wifi):
         (1, -60, "home: no address"),
         (1, None, "home: no answer"),
         (1, 0, "home: no answer"),
+        (3, None, "home: no answer"),  # it got its address, and lost the link at once
     ],
 )
 def test_wifi_that_fails_says_why_in_words(wifi, clock, status, dbm, why):
@@ -136,7 +137,7 @@ def test_wifi_radio_is_off_until_asked_then_gets_its_power(make, monkeypatch, pl
     wifi = make("home", pm=pm)
     assert wifi.wlan.calls == []
     wifi.is_up()
-    assert wifi.wlan.calls == ["active", *told, "disconnect", ("home",)]
+    assert wifi.wlan.calls == ["active", "disconnect", ("home",), *told]
 
 
 def test_wifi_sets_the_country_where_the_port_has_one(make, monkeypatch):
@@ -154,6 +155,18 @@ def test_wifi_that_was_switched_off_is_switched_on_again(make, clock):
     clock.sleep_ms(5000)
     wifi.is_up()
     assert wifi.wlan.is_active
+
+
+def test_wifi_whose_power_is_refused_joins_and_sets_it_later(make, clock, monkeypatch):
+    wifi = make("home", pm=7)
+    wifi.wlan.is_in_reach = True
+    with monkeypatch.context() as patch:
+        patch.setattr(network.WLAN, "config", Mock(side_effect=OSError("not yet")))
+        assert wifi.is_up(100)
+    wifi.wlan.is_up = False
+    clock.sleep_ms(5000)
+    wifi.is_up()
+    assert wifi.wlan.calls[-1] == {"pm": 7}
 
 
 @pytest.mark.parametrize("error", [OSError, RuntimeError])

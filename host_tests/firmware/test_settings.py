@@ -29,11 +29,12 @@ WRONG = {
     "prefix": ("a//b", "/a", "a/#"), "site": ("a/b",), "interval_ms": (9, 1.5, 86400001),
     "streams": ([], [0, 3], [True], 1, [1] * 9), "keepalive": (0,), "max_inflight": (0,),
     "max_mqueue_len": (0,), "buffer_size": (127,), "store": ("flash",), "power_save": ("on", True),
-    "tls": (None, "certificates/ca.pem"), "level": (2, 6),
+    "tls": (None, "certificates/ca.pem", "main.py", "node.mpy", "settings.json"), "level": (2, 6),
     "server": ("", "10.0.0.1:1883", "mqtt://broker", "my broker", "[::1]:1883", 7),
     "time_topic": ("sensors/#", "sensors//time"),
-    "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "sht3x:1", ["sht3x"],
-                "ds18b20:²"), "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
+    "sensors": ("bme680", "ds18b20", "battery:x", "battery:1:2:3", "battery:26:0", "sht3x:1",
+                ["sht3x"], "ds18b20:²"),
+    "ntp_server": ("pool:²", "pool:65536", "pool:ntp", ":123"),
 }  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def test_settings_with_a_wrong_secret_do_not_show_it(key):
 
 def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
     (text,) = problems(GOOD | {"wifi_password": 12345678})
-    assert text == "wifi_password is not in quotes; allowed: 0 to 63 characters"
+    assert text == "wifi_password is not in quotes; allowed: 0 to 64 characters"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,7 @@ def test_settings_with_a_secret_that_is_a_number_miss_its_quotes():
         ({"tls": "ca.pem", "tls_key": "me.key"}, "tls_cert and tls_key belong together"),
         ({"tls_cert": "me.crt", "tls_key": "me.key"}, "tls is missing"),
         ({"wifi_password": "short"}, "wifi_password is too short; allowed: 8 to 63"),
+        ({"wifi_password": "g" * 64}, "wifi_password is too long; allowed: up to 63 bytes, or 64"),
         ({"client_id": "ä" * 12}, "client_id is too long; allowed: up to 23 bytes"),
         ({"wifi_ssid": "ä" * 17}, "wifi_ssid is too long; allowed: up to 32 bytes"),
         ({"wifi_password": "ä" * 32}, "wifi_password is too long; allowed: up to 63 bytes"),
@@ -164,6 +166,10 @@ def test_smallest_buffer_that_is_allowed_takes_all_filters(
     granted = [client.subscribe(*call[1:]) for call in bench.calls("subscribe")]
     client.disconnect()
     assert granted == [[one] for one in qos]
+
+
+def test_settings_allow_the_key_of_a_wifi_as_64_hex_digits():
+    assert problems(GOOD | {"wifi_password": "0123abCD" * 8}) == []
 
 
 def test_settings_on_a_wifi_board_need_a_network_name():

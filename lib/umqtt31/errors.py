@@ -62,7 +62,7 @@ def text_of(error, cause, place):
         return cause
     if code == NETWORK and place:
         if error.errno != errno.ECONNRESET or place[0][2] or not place[2]:
-            return _lost(error, cause, *place)
+            return _lost(cause, *place)
         code = CLOSED  # as a port with TLS does
     if code == TOO_LARGE and cause:
         return (
@@ -97,20 +97,21 @@ def text_of_code(code):
     return text or "broker refused: %d" % code
 
 
-def _lost(error, cause, address, level, is_new):
+def _lost(cause, address, level, is_new):
     server, port, context = address
-    if context:
+    text = str(cause)
+    if "addrinfo" in text or text in ("-2", "-3", "-202"):  # of getaddrinfo()
+        cause = "name %s is not known" % server
+    elif context:
         from .tls import text_of as text_of_tls
 
         cause = text_of_tls(cause, server if is_new else None)
     elif isinstance(cause, ImportError):
         cause = "this build has no sockets: connect(stream=)"
-    elif str(cause)[:1] == "-" or "addrinfo" in str(cause):  # of getaddrinfo()
-        cause = "name %s is not known" % server
-    text = "connection to the broker %s port %d lost: %s"
+    what = "connection to", "lost"
     if is_new:
-        text = "cannot reach the broker %s port %d (check both): %s"
-    return text % (server, port, cause)
+        what = "cannot reach", "(check both)"
+    return "%s the broker %s port %d %s: %s" % (what[0], server, port, what[1], cause)
 
 
 def complaint(what, *about):

@@ -106,7 +106,7 @@ def text_of(error, server):
         if number in (0x7780, 0x7280, 32, 103, 104, 107, 128):
             return (
                 "%s ended the handshake: it wants another certificate from us, or one at all, "
-                "or speaks no TLS at this port (%s)" % (server, text)
+                "or speaks no TLS at this port: %s" % (server, text)
             )
         reasons = []
         if "correctly signed" in text:

@@ -88,10 +88,10 @@ class WiFi:
                 if self._country and hasattr(network, "country"):
                     network.country(self._country)
                 wlan.active(True)
-                if self._pm is not None:
-                    wlan.config(pm=self._pm)
             wlan.disconnect()
             wlan.connect(*self._login)
+            if self._pm is not None:  # last: who refuses it still joins
+                wlan.config(pm=self._pm)
         except (OSError, RuntimeError) as error:
             self._said = error  # the next pause ends what it may be
 
@@ -99,7 +99,7 @@ class WiFi:
         # The port's name of the status, in words; its number differs between ports.
         status = self.wlan.status()
         for name in dir(network):
-            is_reason = name[:5] == "STAT_" and name[-4:] not in ("TING", "IDLE")
+            is_reason = name[:5] == "STAT_" and name[-3:] not in ("ING", "DLE", "_IP")
             if is_reason and getattr(network, name) == status:
                 if name[5:] == "HANDSHAKE_TIMEOUT":  # how access points refuse a password
                     return "wrong password"

@@ -1,6 +1,7 @@
 """A reading as a device sends it (docs/reference/readings.md), in units that people use."""
 
 import struct
+from collections import Counter
 from dataclasses import dataclass
 
 _MAGIC = 0x75
@@ -51,10 +52,14 @@ class Envelope:
         return self.stream == _HEALTH_STREAM
 
     def named_values(self):
-        """{name: number in its usual unit}; kinds of the user's own are kind_N."""
-        named = {}
+        """{name: number in its usual unit}; kinds of the user's own are kind_N.  The second
+        temperature is temperature_2."""
+        named, counts = {}, Counter()
         for kind, number in self.values:
             name, divisor, _ = _KINDS.get(kind, (f"kind_{kind}", 1, ""))
+            counts[kind] += 1
+            if counts[kind] > 1:
+                name += f"_{counts[kind]}"
             named[name] = number / divisor if divisor > 1 else number
         return named
 
