@@ -21,7 +21,8 @@ MAY_BE_LARGE = {
         v5.MQTTClient._release v5.MQTTClient._requests
     """,
     "for a SUBSCRIBE, which is not sent often": """
-        __init__.MQTTClient._make_request __init__.on_request_ack v5.MQTTClient._make_request
+        __init__.MQTTClient._granted __init__.MQTTClient._make_request
+        __init__.MQTTClient._send_request __init__.on_request_ack v5.MQTTClient._make_request
         v5.MQTTClient._on_codes
     """,
     "a message is refused or given up, not sent": """
