@@ -10,7 +10,7 @@ from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_
 from host_tests.fleet.captures import C2S, S2C, Capture, rows
 from host_tests.fleet.simulate import tcp
 
-_FLAGS = {"FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
+_FLAGS = {"SYN": tcp.SYN, "FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
 _EVERY = re.compile(r" (packets )?every ([\d.]+) s$")
 
 
@@ -23,6 +23,8 @@ class Trace:
         self._ids = {}  # of the last message of a connection and direction
         self._published = {}  # time: the id and payload
         self._said = []
+        self._tables = {}  # name: the rows that it has
+        self._exempt = ()
 
     def play(self, step):
         """Play one step; `end`: compare what the audit says with what the script said."""
@@ -34,6 +36,11 @@ class Trace:
             self.capture.now += round((float(step[1:-3]) - 0.001) * 1e6)
         elif step.startswith("audit: "):
             self._said += [one for one in items_of(step[7:], 4) if one != ["nothing"]]
+        elif step.startswith("exempt "):
+            self._exempt = tuple(step.split()[1:])
+        elif (table := step.split()[0])[-1] == ":":
+            said = items_of(step.partition(" ")[2], 4)
+            self._tables[table[:-1]] = [arguments_of(words)[1] for words in said]
         elif step.endswith(" missing"):
             count = len(self.capture.frames)
             self.play(step.removesuffix(" missing"))
@@ -45,6 +52,10 @@ class Trace:
     def _do(self, name, does, rest=""):
         if does == "connects":
             return self._connect(name, rest)
+        if does in ("is", "opens"):
+            level = arguments_of(rest.split())[1].get("level", 4)
+            self._talks[name] = self.capture.middle(name.encode(), level)
+            return does == "opens" and self._talks[name].open()
         talk = self._talks[name]
         if does in ("<", ">"):
             for words in items_of(rest, talk.level):
@@ -103,7 +114,7 @@ class Trace:
                 talk.ack(1 - direction, 0x40, packet_id, answer_ms)
 
     def _audit(self):
-        tables = self.capture.audit()
+        tables = self.capture.audit(self._exempt)
         found = [
             ["broken", *map(str, row)]
             for row in rows(tables["violations"], "requirement", "by", "packet_id", "sure")
@@ -121,3 +132,6 @@ class Trace:
             assert match, (words, found)
             found.remove(match)
         assert not found, found
+        for name, said in self._tables.items():
+            found = [dict(zip(said[0], row)) for row in rows(tables[name], *said[0])]
+            assert sorted(found, key=str) == sorted(said, key=str), (name, found)
