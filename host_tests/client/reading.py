@@ -73,7 +73,7 @@ def read(path, make=Text):
                 scripts.append(make(text))
             elif text and not text.startswith("#"):
                 lines = scripts[-1].lines
-                if lines and lines[-1][1][-1] in ",;":
+                if lines and lines[-1][1][-1] in ",;/":
                     lines[-1] = lines[-1][0], lines[-1][1] + " " + text
                 else:
                     lines.append((number, text))

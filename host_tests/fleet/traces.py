@@ -9,8 +9,11 @@ from host_tests.client import wire
 from host_tests.client.notation import arguments_of, bytes_of, items_of, packet_of
 from host_tests.fleet.captures import C2S, S2C, Capture, rows
 from host_tests.fleet.simulate import tcp
+from host_tests.standin import packets
 
 _FLAGS = {"SYN": tcp.SYN, "FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
+_BREACH = "requirement", "by", "packet_id", "sure"
+_FINDING = "finding", "client_id", "about", "count", "sure"
 _EVERY = re.compile(r" (packets )?every ([\d.]+) s$")
 
 
@@ -35,12 +38,11 @@ class Trace:
         elif step[0] == "(":  # the next frame comes so long after the last
             self.capture.now += round((float(step[1:-3]) - 0.001) * 1e6)
         elif step.startswith("audit: "):
-            self._said += [one for one in items_of(step[7:], 4) if one != ["nothing"]]
+            self._said += _said(step)
         elif step.startswith("exempt "):
             self._exempt = tuple(step.split()[1:])
         elif (table := step.split()[0])[-1] == ":":
-            said = items_of(step.partition(" ")[2], 4)
-            self._tables[table[:-1]] = [arguments_of(words)[1] for words in said]
+            self._tables[table[:-1]] = [arguments_of(words)[1] for words in _said(step)]
         elif step.endswith(" missing"):
             count = len(self.capture.frames)
             self.play(step.removesuffix(" missing"))
@@ -74,7 +76,7 @@ class Trace:
 
     def _connect(self, name, rest):
         words, options = arguments_of(rest.split())
-        assert set(words) <= {"kept", "present"}, words
+        assert set(words) <= {"clean", "kept", "present"}, words
         flags = {"clean": "kept" not in words, "present": "present" in words}
         level, keep_alive_s = options.pop("level", 4), options.pop("keepalive", 60)
         said = (options, {}) if options else ()
@@ -86,7 +88,11 @@ class Trace:
         if words[0] in _FLAGS:
             return talk.segment(direction, b"", _FLAGS[words[0]], after_ms)
         wire.speak(talk.level)
-        talk.send(direction, packet_of(words), after_ms)
+        if words[0] == "CONNECT":
+            packet = packets.connect(words[1].encode(), level=talk.level)
+        else:
+            packet = packet_of(words)
+        talk.send(direction, packet, after_ms)
         if words[0] == "PUBLISH" and direction == C2S:
             self._published.setdefault(self.capture.now, words[1:])
 
@@ -116,22 +122,24 @@ class Trace:
     def _audit(self):
         tables = self.capture.audit(self._exempt)
         found = [
-            ["broken", *map(str, row)]
-            for row in rows(tables["violations"], "requirement", "by", "packet_id", "sure")
+            ["broken", *map(str, row), *detail.split()]
+            for *row, detail in rows(tables["violations"], *_BREACH, "detail")
         ]
         for kind, ts, *more in rows(tables["losses"], "kind", "ts", "sure", "client_id"):
             sent = self._published[round(ts.timestamp() * 1e6)]
             found.append([kind.replace("not_delivered", "lost"), *sent, *more])
-        for row in rows(tables["findings"], "finding", "client_id", "sure"):
-            found.append(["finding", *map(str, row)])
-        found += [
-            ["unmatched", str(one)] for one in tables["routes"]["unmatched"].to_pylist() if one
-        ]
+        for *row, detail in rows(tables["findings"], *_FINDING, "detail"):
+            found.append(["finding", *map(str, row), *detail.split()])
         for words in self._said:
             match = next((one for one in found if set(words) <= set(one)), None)
             assert match, (words, found)
             found.remove(match)
         assert not found, found
         for name, said in self._tables.items():
-            found = [dict(zip(said[0], row)) for row in rows(tables[name], *said[0])]
+            found = tables[name].select(list(said[0]) if said else ["client_id"]).to_pylist()
             assert sorted(found, key=str) == sorted(said, key=str), (name, found)
+
+
+def _said(step):
+    said = items_of(step.partition(": ")[2], 4)
+    return [words for words in said if words != ["nothing"]]
