@@ -14,6 +14,7 @@ from host_tests.standin import packets
 _FLAGS = {"SYN": tcp.SYN, "FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
 _BREACH = "requirement", "by", "packet_id", "sure"
 _FINDING = "finding", "client_id", "about", "count", "sure"
+_LOSS = "sure", "client_id"
 _EVERY = re.compile(r" (packets )?every ([\d.]+) s$")
 
 
@@ -75,11 +76,12 @@ class Trace:
             talk.ping()
 
     def _connect(self, name, rest):
-        words, options = arguments_of(rest.split())
+        asked, _, answered = rest.partition("answered ")
+        words, options = arguments_of(asked.split())
         assert set(words) <= {"clean", "kept", "present"}, words
         flags = {"clean": "kept" not in words, "present": "present" in words}
         level, keep_alive_s = options.pop("level", 4), options.pop("keepalive", 60)
-        said = (options, {}) if options else ()
+        said = options, arguments_of(answered.split())[1]
         self._talks[name] = self.capture.connection(
             name.encode(), level, keep_alive_s=keep_alive_s, said=said, **flags
         )
@@ -125,9 +127,9 @@ class Trace:
             ["broken", *map(str, row), *detail.split()]
             for *row, detail in rows(tables["violations"], *_BREACH, "detail")
         ]
-        for kind, ts, *more in rows(tables["losses"], "kind", "ts", "sure", "client_id"):
+        for kind, ts, *more, why in rows(tables["losses"], "kind", "ts", *_LOSS, "evidence"):
             sent = self._published[round(ts.timestamp() * 1e6)]
-            found.append([kind.replace("not_delivered", "lost"), *sent, *more])
+            found.append([kind.replace("not_delivered", "lost"), *sent, *more, *why.split()])
         for *row, detail in rows(tables["findings"], *_FINDING, "detail"):
             found.append(["finding", *map(str, row), *detail.split()])
         for words in self._said:
