@@ -128,26 +128,3 @@ def test_latency_of_a_reading_whose_first_publish_was_not_captured_is_not_known(
         publisher.publish(C2S, b"t", payload, 1, 1, dup=1, after_ms=late_ms)
     found = capture.audit()["readings"]
     assert found["latency_ms"].to_pylist() == [wanted]
-
-
-@pytest.mark.parametrize(
-    ("side", "code", "finding"),
-    [
-        (S2C, 0x93, [("disconnected", "client", 2, "reason code 0x93 (more in flight")]),
-        (S2C, 0x8B, []),
-        (S2C, 0x8E, []),
-        (C2S, 0x95, [("client_complains", "broker", 2, "reason code 0x95 (packet too large)")]),
-        (C2S, 0x04, []),
-    ],
-)
-def test_disconnect_with_a_reason_of_level_5_is_told_with_it(side, code, finding):
-    capture = Capture()
-    for _ in range(2):
-        talk = capture.connection(b"dev", level=5)
-        talk.send(side, bytes((0xE0, 1, code)))
-    found = capture.audit()
-    told = rows(found["findings"], "finding", "about", "count", "detail")
-    assert [(*one[:3], one[3][: len(wanted[3])]) for one, wanted in zip(told, finding)] == finding
-    assert len(told) == len(finding)
-    ends = found["connections"]["end_reason"].to_pylist()
-    assert set(ends) == {"closed_by_server" if side == S2C else "disconnect"}
