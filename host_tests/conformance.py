@@ -62,7 +62,7 @@ def read_requirements() -> list[Requirement]:
 def find_tests(folder: Path = ROOT / "host_tests") -> dict[str, list[Test]]:
     """The tests below `folder` that name each id, known or not."""
     found: defaultdict[str, list[Test]] = defaultdict(list)
-    scripts = folder.glob("client/dialogues/**/*.txt")
+    scripts = *folder.glob("client/dialogues/**/*.txt"), *folder.glob("fleet/traces/*.txt")
     for path in sorted([*folder.rglob("test_*.py"), *scripts]):
         source = path.read_text(encoding="utf-8")
         file = path.relative_to(folder).as_posix()

@@ -1,41 +1,29 @@
-"""Dialogues that are written as scripts: reads them, and gives each its player.
+"""Gives dialogues that are written as scripts their players.
 
-`dialogues/README.md` describes the notation.  What goes wrong is an AssertionError that names
-the script and its line.  Runs under CPython and MicroPython.
+`dialogues/README.md` describes the notation.  Runs under CPython and MicroPython.
 """
 
 from host_tests.client import dialogue
 from host_tests.client.dialogue import levels_of, speak
-from host_tests.client.notation import counted
 from host_tests.client.player import Player
+from host_tests.client.reading import Text, read
 
 
-class Script:
-    """`name`, `levels` it is for, its numbered `lines` of steps, and does it need no memory?"""
+class Script(Text):
+    """`levels` that it is for, and is it played with the heap locked, too?"""
 
     def __init__(self, title):
-        self.name, *words = title.split()
-        self.levels = tuple(int(one) for one in words if one.isdigit()) or (3, 4, 5)
-        self.is_locked = "locked" in words
-        self.lines = []
+        super().__init__(title)
+        self.levels = tuple(int(one) for one in self.words if one.isdigit()) or (3, 4, 5)
+        self.is_locked = "locked" in self.words
 
     def play(self, level):
-        """Play it at this level, once for each row of its `for`, of several: for all pairs."""
+        """Play it at this level."""
         speak(level)
-        lines = self.lines
-        rows = [[]]
-        while lines[0][1].startswith("for "):
-            rows = [later + row for row in rows for later in _rows(lines[0][1])]
-            lines = lines[1:]
         text = "\n".join([line for _, line in self.lines])
-        hears_drops = "dropped " in text.replace("stats.dropped", "")
+        drops = "dropped " in text.replace("stats.dropped", "")
         for make in self._players("with aio" in text):
-            for row in rows:
-                player = make(level, hears_drops, hears_drops or "max_age=" in text)
-                for number, line in lines:
-                    for step in _repeated(_filled(line, row)).split(" / "):
-                        self._play_step(player, number, step.strip())
-                self._play_step(player, lines[-1][0], "end")
+            self.play_with(lambda make=make: make(level, drops, drops or "max_age=" in text))
 
     def _players(self, is_aio):
         if is_aio:
@@ -48,56 +36,10 @@ class Script:
             return [Player, LockedPlayer]
         return [Player]
 
-    def _play_step(self, player, number, step):
-        try:
-            player.play(step)
-        except Exception as error:
-            where = "%s, line %d: %s" % (self.name, number, step)
-            raise AssertionError("%s\n%r" % (where, error))
-
-
-def _rows(line):
-    names, _, rows = line[4:].partition(": ")
-    names = names.split()
-    found = []
-    for row in rows.split("; " if "; " in rows else ", "):
-        found += counted(row) if row.replace("..", "", 1).isdigit() else [row]
-    lacking = [""] * len(names)
-    return [list(zip(names, row.split(None, len(names) - 1) + lacking)) for row in found]
-
-
-def _filled(line, row):
-    for name, text in row:
-        line = line.replace("{%s}" % name, text)
-    return line
-
-
-def _repeated(line):
-    """`[(1 s) / poll] x3` is these steps three times."""
-    before, _, rest = line.partition("[")
-    steps, _, rest = rest.partition("] x")
-    count, _, rest = rest.partition(" / ")
-    if not count.isdigit():
-        return line
-    steps = (steps + " / ") * int(count) + _repeated(rest)
-    return before + (steps if rest else steps[:-3])
-
 
 def read_scripts(path):
-    """-> the scripts of a file: a title at the margin, its notes and its steps indented."""
-    scripts = []
-    with open(path) as file:
-        for number, line in enumerate(file.read().split("\n"), 1):
-            text = line.strip()
-            if text and not line.startswith((" ", "#")):
-                scripts.append(Script(text))
-            elif text and not text.startswith("#"):
-                lines = scripts[-1].lines
-                if lines and lines[-1][1][-1] in ",;":
-                    lines[-1] = lines[-1][0], lines[-1][1] + " " + text
-                else:
-                    lines.append((number, text))
-    return scripts
+    """-> the scripts of a file."""
+    return read(path, Script)
 
 
 def tests_of(what):
