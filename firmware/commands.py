@@ -102,17 +102,14 @@ class Signed:
 def publish_all(client, outbox):
     """Publish and forget what finds room in the queue, and forget what never can; the rest
     stays for the next time."""
-    try:
-        while outbox:
-            topic, answer = outbox[0]
-            try:
-                client.publish(topic, answer, False, 1)
-            except OSError as error:
-                if getattr(error, "code", 0) not in _TOO_LARGE:
-                    raise
-            outbox.pop(0)  # one that never fits would hold back all others
-    except OSError:
-        pass
+    while outbox:
+        topic, answer = outbox[0]
+        try:
+            client.publish(topic, answer, False, 1)
+        except OSError as error:
+            if getattr(error, "code", 0) not in _TOO_LARGE:
+                return
+        outbox.pop(0)  # one that never fits would hold back all others
 
 
 def parse(payload):
