@@ -55,9 +55,18 @@ def test_deploy_command_on_fresh_board_copies_all_checks_and_starts(
     assert int(board.files()["release.txt"]) == newest_source(desk)
 
 
-def test_deploy_when_one_file_differs_copies_only_that(start_board, desk, firmware_files):
+OVER_THE_AIR = {
+    "update_id": b"00", "incoming/01": b"b", "previous/id": b"00", "previous/trial": b"1"
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("left", [{}, OVER_THE_AIR], ids=["by cable", "over the air"])
+def test_deploy_when_one_file_differs_copies_only_that_and_ends_what_came_over_the_air(
+    start_board, desk, firmware_files, left
+):
+    """A rollout of that bundle got the answer "running" although something else ran."""
     files = version(1, firmware_files)
-    board = start_board(desk, with_list(files))
+    board = start_board(desk, with_list(files) | left)
     newer = files | {"lib/b.py": b"V = 7\n"}
     plan = deploy(board.port, newer, desk)
     assert list(plan.changed) == ["lib/b.py", "deployed.txt"]
@@ -90,16 +99,6 @@ def test_deploy_gives_a_number_that_never_falls(
     plan = deploy(board.port, numbered(files, number), desk)
     assert plan.foreign == []
     assert board.files() == with_list(numbered(files, after))
-
-
-def test_deploy_ends_what_came_over_the_air(start_board, desk, firmware_files):
-    """A rollout of that bundle got the answer "running" although something else ran."""
-    files = version(1, firmware_files)
-    left = {"update_id": b"00", "incoming/01": b"b", "previous/id": b"00", "previous/trial": b"1"}
-    board = start_board(desk, with_list(files) | left)
-    newer = files | {"lib/b.py": b"V = 7\n"}
-    deploy(board.port, newer, desk)
-    assert board.files() == with_list(newer)
 
 
 def test_deploy_of_mpy_removes_the_source_that_would_hide_it(start_board, desk, firmware_files):

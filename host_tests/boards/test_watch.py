@@ -227,17 +227,19 @@ def test_command_to_a_port_that_is_no_broker_s_is_one_line(
     assert f"127.0.0.1:{listener.port}: {text}" in output
 
 
-def test_password_file_that_holds_no_text_is_told(run, tmp_path):
-    (tmp_path / "password").write_bytes(b"\xe4\n")
-    words = ("--server", "127.0.0.1:1", "--user", "u", "--password-file", tmp_path / "password")
-    assert "password: not in UTF-8; save it as that" in run("watch", *words, status=1)
-
-
-def test_file_that_holds_no_certificate_is_told_and_not_the_server(run, tmp_path):
-    (tmp_path / "ca.md").write_text("# no certificate")
-    output = run("watch", "--server", "127.0.0.1:1", "--ca", tmp_path / "ca.md", status=1)
+@pytest.mark.parametrize(
+    ("words", "content", "text"),
+    [
+        (["--user", "u", "--password-file"], b"\xe4\n", "not in UTF-8; save it as that"),
+        (["--ca"], b"# no certificate", "no certificate or key in PEM"),
+    ],
+)
+def test_file_of_another_kind_is_told_and_not_the_server(run, tmp_path, words, content, text):
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    output = run("watch", "--server", "127.0.0.1:1", *words, path, status=1)
     assert output.count("\n") == 1 and "127.0.0.1" not in output
-    assert f"{tmp_path / 'ca.md'}: no certificate or key in PEM" in output
+    assert f"{path}: {text}" in output
 
 
 def test_watch_command_shows_its_certificate_to_a_broker_that_asks(run, device_certificates):
