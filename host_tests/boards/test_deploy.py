@@ -209,6 +209,19 @@ def test_check_itself_with_wrong_settings_names_the_key(start_board, desk, built
         check_itself(board.port)
 
 
+def test_deploy_first_removes_what_decides_an_update_over_the_air(monkeypatch):
+    """A cut left a trial without the way back, or a half of the old files to go back to."""
+    removed = []
+    monkeypatch.setattr(os, "listdir", lambda folder: ["0", "list", "ready", "id", "trial"])
+    monkeypatch.setattr(os, "remove", removed.append)
+    for name in ("mkdir", "rmdir"):
+        monkeypatch.setattr(os, name, lambda path: None)
+    exec(device.source("stage", folders=[], foreign=[]), {})
+    assert removed[0] == "/staged/ready"
+    of_the_last = [path for path in removed if path.startswith("/previous/")]
+    assert of_the_last[:3] == ["/previous/trial", "/previous/ready", "/previous/list"]
+
+
 @pytest.fixture
 def updated(start_board, desk, firmware_files):
     """updated(…) -> what runs after an update of version 1 to 2 whose plug was pulled."""

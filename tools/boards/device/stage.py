@@ -32,19 +32,21 @@ def remove_folder(path, *first):
         names = os.listdir(path)
     except OSError:
         return
-    for name in sorted(names, key=lambda name: name not in first):
+    # A half-emptied folder shall decide nothing.
+    begin = [name for name in first if name in names]
+    for name in begin + [name for name in names if name not in first]:
         os.remove(path + "/" + name)
     os.rmdir(path)
 
 
+remove_folder("/staged", "ready")
 # An update over the air that is on trial would take back what comes now.
-remove_folder("/previous", "trial", "list")
+remove_folder("/previous", "trial", "ready", "list")
 remove_folder("/incoming")
 try:
     os.remove("/update_id")  # what runs then is no bundle's
 except OSError:
     pass
-remove_folder("/staged", "ready")  # first: without it a half-emptied folder is no update
 make("/staged")
 for _folder in folders:
     make(_folder)
