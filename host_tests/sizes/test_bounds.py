@@ -19,7 +19,7 @@ BYTES = {
     "alias": 490,
     "errors": 4_340,
     "fileblockdevice": 1_310,
-    "handshake": 2_060,
+    "handshake": 2_050,
     "journal": 7_765,
     "opening": 5_105,
     "properties": 2_820,

@@ -10,7 +10,8 @@ from host_tests.brokers import Mosquitto, free_port
 from host_tests.standin import packets
 from host_tests.tls.test_errors import CLIENTS, REFUSED, SERVERS
 from tools.demo.listener import Listener
-from umqtt31 import NETWORK, TIMEOUT, MQTTClient
+from umqtt31 import NETWORK, TIMEOUT, MQTTClient, MQTTError
+from umqtt31.simple import MQTTClient as SimpleClient
 
 SERVER = "127.0.0.1"
 WRONG_SERVERS = [one for one in SERVERS if isinstance(one[2], str)]
@@ -39,6 +40,13 @@ def test_wrong_certificate_of_the_server_is_an_mqtt_error(run, brokers, certific
     for found, (_, _, text) in zip(run("refusals", cases), WRONG_SERVERS):
         check(found, text.partition(" (")[0])
     assert accepted() == before  # so neither client id nor password was sent
+
+
+def test_name_that_ssl_params_give_is_the_one_in_the_error(brokers, certificates):
+    params = {"cadata": certificates.file("ca.crt"), "server_hostname": "broker.example"}
+    client = SimpleClient("tls", SERVER, brokers("elsewhere").port, ssl=True, ssl_params=params)
+    with pytest.raises(MQTTError, match="certificate of broker.example: "):
+        client.connect()
 
 
 def test_refused_certificate_of_ours_is_an_mqtt_error(run, strict_port, certificates):

@@ -105,7 +105,8 @@ def _lost(cause, address, level, is_new):
     elif context:
         from .tls import text_of as text_of_tls
 
-        cause = text_of_tls(cause, server if is_new else None)
+        # `sslparams` may know another name.
+        cause = text_of_tls(cause, is_new and getattr(context, "server", server))
     elif isinstance(cause, ImportError):
         cause = "this build has no sockets: connect(stream=)"
     what = "connection to", "lost"

@@ -89,7 +89,7 @@ def _ders(data, label):
 
 
 def text_of(error, server):
-    """-> one line on `error`: what is wrong, and with whose certificate; `server` is None
+    """-> one line on `error`: what is wrong, and with whose certificate; `server` is false
     behind the handshake."""
     text = " ".join(str(error).split())
     number = error.args[0] if error.args else 0

@@ -11,10 +11,10 @@ class _Named:
     # A context for a server that calls itself otherwise than its address.
     def __init__(self, context, name):
         self._context = context
-        self._name = name
+        self.server = name  # `errors` says whose certificate is wrong
 
     def wrap_socket(self, sock, server_hostname=None, **options):
-        return self._context.wrap_socket(sock, server_hostname=self._name, **options)
+        return self._context.wrap_socket(sock, server_hostname=self.server, **options)
 
 
 def context_of(params):
