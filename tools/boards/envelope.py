@@ -52,8 +52,7 @@ class Envelope:
         return self.stream == _HEALTH_STREAM
 
     def named_values(self):
-        """{name: number in its usual unit}; kinds of the user's own are kind_N.  The second
-        temperature is temperature_2."""
+        """{name: number in its usual unit}; own kinds are kind_N, a second value name_2."""
         named, counts = {}, Counter()
         for kind, number in self.values:
             name, divisor, _ = _KINDS.get(kind, (f"kind_{kind}", 1, ""))

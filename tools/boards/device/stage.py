@@ -33,8 +33,7 @@ def remove_folder(path, *first):
     except OSError:
         return
     # A half-emptied folder shall decide nothing.
-    begin = [name for name in first if name in names]
-    for name in begin + [name for name in names if name not in first]:
+    for name in sorted(names, key=lambda name: (first + (name,)).index(name)):
         os.remove(path + "/" + name)
     os.rmdir(path)
 
