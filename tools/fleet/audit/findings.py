@@ -146,9 +146,11 @@ def _silent_for_good(rows, sessions, ends, found):
     is_sure = ends.reason == _KEEP_ALIVE_TIMEOUT
     fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 0)
     is_sure[rows.connection[fins]] = True
+    is_gap = rows.kind == TYPES["GAP"]
     for one in np.flatnonzero(is_silent).tolist():
         heard = ends.heard[one]
-        if not rows.touched_by_gap(one, heard):
+        its = slice(*rows.first_of[one : one + 2])
+        if not (is_gap[its] & (rows.ts[its] >= heard)).any():
             limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
             rule = "silent_for_good.told" if is_sure[one] else "silent_for_good"
             text = "silent for %.1f s, keep alive %d s" % limits

@@ -27,20 +27,18 @@ def together(messages, subscriptions):
     members = shared.select([*_MEMBER, "filter", *_GAPS]).to_pylist()
     for row in members:
         groups.setdefault((row["site"], row["filter"]), []).append(row)
-    joined = {key: _gaps(rows) for key, rows in groups.items()}
     columns = {name: shared[name] for name in shared.column_names}
     columns["client_id"] = pa.array([row["filter"] for row in members], pa.string())
     patterns = [unshared(row["filter"]) for row in members]
     columns["filter"] = pa.array(patterns, pa.string())
-    for place, name in enumerate(_GAPS):
-        values = [joined[row["site"], row["filter"]][place] for row in members]
+    for name in _GAPS:
+        # The bytes that are missing of any member are missing of the group.
+        joined = {
+            key: [ts for row in rows for ts in row[name] or ()] for key, rows in groups.items()
+        }
+        values = [joined[row["site"], row["filter"]] for row in members]
         columns[name] = pa.array(values, shared.schema.field(name).type)
     return _of_groups(messages, groups), pa.table(columns)
-
-
-def _gaps(rows):
-    # The bytes that are missing of any member are missing of the group.
-    return [[ts for row in rows for ts in row[name] or ()] for name in _GAPS]
 
 
 def _of_groups(messages, groups):

@@ -32,7 +32,11 @@ def infer(rows):
     is_5 = is_known | (is_ack & (size > 4)) | (kind == TYPES["AUTH"])
     is_5 |= is_bye & ((size > 2) | (rows.direction[open_rows] == 1))
     is_4 = (is_publish & ~may_be_5) | ((kind == TYPES["UNSUBACK"]) & (size == 4))
-    level = _decided(rows.connection[open_rows], len(rows.client_of), is_5, is_4, may_be_5)
+    where, count = rows.connection[open_rows], len(rows.client_of)
+    masks = is_5, is_4, may_be_5
+    above, below, seeming = (np.bincount(where[one], minlength=count) for one in masks)
+    is_5 = (below == 0) & ((above > 0) | (seeming >= _FEW))
+    level = np.select([is_5, (below > 0) & (above == 0)], [5, 4], -1)[where]
     five = may_be_5 & (level == 5)
     moved = five & ~is_known
     rows.payload_hash[open_rows[five]] = hash_at_5[five]
@@ -51,11 +55,3 @@ def _at_5(rows, index):
     values["properties_bytes"] = -1
     values[held] = np.frombuffer(packed, schemas.AT_5)
     return values["properties_bytes"].astype(np.int64), values["payload_hash"]
-
-
-def _decided(connection, count, is_5, is_4, may_be_5):
-    # The level of each packet's connection, -1 where nothing tells.
-    masks = is_5, is_4, may_be_5
-    above, below, seeming = (np.bincount(connection[one], minlength=count) for one in masks)
-    is_5 = (below == 0) & ((above > 0) | (seeming >= _FEW))
-    return np.select([is_5, (below > 0) & (above == 0)], [5, 4], -1)[connection]

@@ -75,12 +75,6 @@ class Rows:
         """For each connection: was the SYN of this side captured, which tells where it begins?"""
         return self.connections_with((self.kind == TYPES["TCP_OPEN"]) & (self.direction == side))
 
-    def touched_by_gap(self, connection, since):
-        """Are bytes of this connection missing at `since` or later?"""
-        first, last = self.first_of[connection : connection + 2]
-        is_gap = self.kind[first:last] == TYPES["GAP"]
-        return bool((is_gap & (self.ts[first:last] >= since)).any())
-
     def _connections(self):
         site, _ = dictionary(self.table["site"])
         name, names = dictionary(self.table["connection"])

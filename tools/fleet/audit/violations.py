@@ -273,19 +273,15 @@ def _unreleased(rows, flows):
     last = over(np.maximum, (2, len(rows.client_of)), of, rows.ts[packet], 0)
     is_late = last[side, where] >= rows.ts[received] + GRACE_US
     at, received, side, where = (one[is_late] for one in (at, received, side, where))
-    is_read = _last_answered(rows, flows)[side, where] > received
-    said = "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL"
-    yield at[is_read], *said
-    yield at[~is_read], *said, "unread"
-
-
-def _last_answered(rows, flows):
-    # [side, connection]: the last PUBLISH there that this side answered, and so had read.
+    # It had read what it answered, and so what came before that.
     is_here = flows.answer_row < FAR
     row, answer = flows.publish_row[is_here], flows.answer_row[is_here]
     row = row[rows.connection[row] == rows.connection[answer]]
     of = 1 - rows.direction[row], rows.connection[row]
-    return over(np.maximum, (2, len(rows.client_of)), of, row, -1)
+    is_read = over(np.maximum, last.shape, of, row, -1)[side, where] > received
+    said = "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL"
+    yield at[is_read], *said
+    yield at[~is_read], *said, "unread"
 
 
 def _orders(rows, flows):
