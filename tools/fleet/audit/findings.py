@@ -102,17 +102,9 @@ class _Ends:
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = rows.connections_with(mine)  # has the client said anything
-        self._goodbyes = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
         self.closed = sessions.at_goodbye(rows.ts, FAR)
         self.closer = sessions.at_goodbye(rows.direction, -1)
         self.reason = sessions.at_goodbye(rows.reason_code, -1)
-
-    def is_closed_by_client(self, connection, until):
-        """Has the client closed its side as well, before that time?"""
-        rows, at = self._rows, self._goodbyes
-        low, high = np.searchsorted(rows.connection[at], [connection, connection + 1])
-        mine = at[low:high]
-        return bool(((rows.direction[mine] == 0) & (rows.ts[mine] < until)).any())
 
     def address(self, connection):
         """The client's address without its port, or the whole name."""
@@ -165,8 +157,10 @@ def _conflicts(rows, sessions, ends, found):
     later = ends.closed[:-1] - rows.start_of[1:]
     near = (later > -_SWAPPED_US) & (later < _TAKE_OVER_US)
     near &= (np.diff(rows.client_of) == 0) & (ends.closer[:-1] == 1)
-    for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
-        is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
+    byes = np.flatnonzero(np.isin(rows.kind, _GOODBYES) & (rows.direction == 0))
+    own = over(np.minimum, len(is_taken), rows.connection[byes], rows.ts[byes], FAR)
+    near &= ~sessions.is_refused[1:] & (own - _CLOSING_US < ends.closed)[:-1]
+    is_taken[:-1] = near
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
     for series in (some for run in _runs(rows, is_taken) for some in _near(rows, run)):
         if len(series) < _SERIES:

@@ -25,8 +25,11 @@ def sequences(rows, sessions, flows):
     plain = unanswered(rows)
     plain = plain[rows.qos[plain] < 3]
     at = np.concatenate((flows.publish_row, plain))
-    group, first = _groups(rows, at)
-    count = len(first)
+    key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
+    group, uniques = factorized(key + rows.direction[at] * 4 + rows.qos[at])
+    count = len(uniques)
+    first = np.zeros(count, np.int64)  # one row of each group
+    first[group[::-1]] = at[::-1]
     of_flow = group[: len(flows.publish_row)]
     complete = flows.done_row < FAR
     wait = np.full(len(at), np.nan)
@@ -85,15 +88,6 @@ def with_ends(own, found):
             columns[field.name] = both[field.name].fill_null(0)
     kept = pa.array(np.union1d(np.arange(count), target))
     return table(columns, schemas.SEQUENCES, both).take(kept)
-
-
-def _groups(rows, at):
-    # -> (group of each message, one row of each group).
-    key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
-    codes, uniques = factorized(key + rows.direction[at] * 4 + rows.qos[at])
-    first = np.zeros(len(uniques), np.int64)
-    first[codes[::-1]] = at[::-1]
-    return codes, first
 
 
 def _latencies(group, wait, count):

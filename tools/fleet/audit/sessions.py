@@ -105,7 +105,12 @@ class Sessions:
         first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
 
         is_over = ~is_first & (self.lapse[before] <= rows.start_of[one])
-        begins = self._begins(is_over, one)
+        # Does a session begin here, as far as was captured?  Level 3 has no way to say that no
+        # session was found.
+        present = self.answer.numbers("session_present", -1)[one]
+        is_told = (self.level[one] > 3) & (present >= 0)
+        begins = np.where(is_told, present == 0, self.clean[one] | is_over)
+        begins &= self.hello.row[one] >= 0
         self._server, self._servers = servers(rows.strings("connection", rows.first_of[:count]))
         server = self._server
         is_elsewhere = ~is_first & (server[one] != server[before])
@@ -145,14 +150,6 @@ class Sessions:
         """The address of the server to which the connections of these rows lead, as Arrow."""
         codes = self._server[self.rows.connection[at]]
         return pa.DictionaryArray.from_arrays(pa.array(codes), self._servers)
-
-    def _begins(self, is_over, chosen):
-        # Does a session begin with each of the `chosen` connections, as far as was captured?
-        present = self.answer.numbers("session_present", -1)[chosen]
-        # Level 3 has no way to say that no session was found.
-        is_told = (self.level[chosen] > 3) & (present >= 0)
-        begins = np.where(is_told, present == 0, self.clean[chosen] | is_over)
-        return begins & (self.hello.row[chosen] >= 0)
 
     def first_rows(self):
         """The first row of each connection's session."""

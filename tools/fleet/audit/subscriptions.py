@@ -178,20 +178,17 @@ def _holes(rows, gaps, flows, clock):
     # were there twice say as little.
     found: dict = {}
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
-    stray = np.concatenate((stray[rows.direction[stray] == 0], _nameless(rows)))
+    # Deliveries by an alias that was given before the capture, or in missing bytes.
+    is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
+    is_nameless = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
+    is_nameless &= is_empty[rows.topic] & (rows.level == 5)
+    stray = np.append(stray[rows.direction[stray] == 0], np.flatnonzero(is_nameless))
     ts = rows.ts[stray].tolist()
     strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
     for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
         for known, one in zip(found.setdefault(client, ([], [])), times, strict=True):
             known.append(one)
     return found
-
-
-def _nameless(rows):
-    # Deliveries by an alias that was given before the capture, or in missing bytes.
-    is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
-    is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
-    return np.flatnonzero(is_delivery & is_empty[rows.topic] & (rows.level == 5))
 
 
 class _Lives:

@@ -36,19 +36,9 @@ class Names:
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.is_captured = numbers(messages, "packet_bytes") > 0
 
-    def sorted_topics(self):
-        """-> (all topics but no text, in order; the number of each)."""
-        known = sorted((name, number) for number, name in enumerate(self.topics) if name)
-        return [name for name, _ in known], np.array([one for _, one in known], np.int64)
-
     def client_name(self, number):
         """The client id of a client's number, None where it is not known."""
         return self.clients[number % len(self.clients)]
-
-    def topic_bytes(self, places):
-        """The length of the topics of these places."""
-        sizes = np.array([len((name or "").encode()) for name in self.topics], np.int64)
-        return sizes[places % len(self.topics)]
 
     def exempt(self, filters):
         """For each topic: does one of the filters match it?"""

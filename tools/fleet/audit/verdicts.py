@@ -329,9 +329,7 @@ class Late:
         late = late[~(copied & may_copy)[found.group[at[late]]]]
         late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]
         known = _is_plain_known(facts, published, expected, delivered, found)
-        self._judge(facts, expected, delivered, found, known, at[late], entry[late])
-
-    def _judge(self, facts, expected, delivered, found, known, at, entry):
+        at, entry = at[late], entry[late]
         # Only a payload of its own says which message it is, unless all came soon.
         reading = facts.is_reading[delivered.row[at]]
         pair, group = delivered.pair[at], found.group[at]
