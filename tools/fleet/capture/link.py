@@ -142,16 +142,12 @@ def _network(read, link, start, end, tally):
             break
         kind[tagged] = read.u16[at[tagged] + 2]
         at[tagged] += 4
-    _skip_snap(read, at, kind, end)
-    return at, kind
-
-
-def _skip_snap(read, at, kind, end):
     found = np.flatnonzero((kind <= _MOST_LENGTH) & (at + 8 <= end))
     place = at[found]
     found = found[(read.u32[place] == _SNAP[0]) & (read.u16[place + 4] == _SNAP[1])]
     kind[found] = read.u16[at[found] + 6]
     at[found] += 8
+    return at, kind
 
 
 def _internet(read, at, kind, end, tally):
