@@ -39,14 +39,6 @@ class Matches:
         self.is_blurred &= self.equal > 1
         self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
-        self._by_rank(groups)
-        is_slow = self._undecided(expected, delivered, number, pairs.count)
-        if is_slow.any():
-            self._align(expected, delivered, is_slow, is_mixed)
-        self._match_earlier(expected, groups)
-        self._sum(expected, delivered, groups, number, pairs.count)
-
-    def _by_rank(self, groups):
         # The first delivery of a group with its first message, and so on.
         (_, mine), (order, _) = _ranked(self.group), _ranked(groups)
         first = np.concatenate(([0], np.cumsum(self.equal)))
@@ -54,6 +46,11 @@ class Matches:
         place = np.where(has_message, first[self.group] + mine, 0)
         if len(groups):
             self.entry = np.where(has_message, order[place], -1)
+        is_slow = self._undecided(expected, delivered, number, pairs.count)
+        if is_slow.any():
+            self._align(expected, delivered, is_slow, is_mixed)
+        self._match_earlier(expected, groups)
+        self._sum(expected, delivered, groups, number, pairs.count)
 
     def _undecided(self, expected, delivered, number, pairs):
         # Pairs with a group of which it is not plain what belongs together.

@@ -136,7 +136,10 @@ def judge(pairs, buckets, out):
     outbox = Outbox(out)
     counted, events = pack.named(pairs, "captures"), pack.named(pairs, "events")
     if counted:
-        outbox.add("captures", _summed(counted))
+        # Of all parts of all files: counters summed, errors one by one.
+        keys = [name for name in schemas.CAPTURES.names if name != "count"]
+        summed = counted.group_by(keys).aggregate([("count", "sum")])
+        outbox.add("captures", summed.rename_columns({"count_sum": "count"}))
     if events:
         yield from _judged(events, buckets, outbox)
     yield from _told(outbox)
@@ -145,13 +148,6 @@ def judge(pairs, buckets, out):
 def _told(outbox):
     told = pa.table({"told": [json.dumps(outbox.finish())]})
     return pack.rows([(WRITTEN, 0, told)])
-
-
-def _summed(captures):
-    # Of all parts of all files: counters summed, errors one by one.
-    keys = [name for name in schemas.CAPTURES.names if name != "count"]
-    found = captures.group_by(keys).aggregate([("count", "sum")])
-    return found.rename_columns({"count_sum": "count"})
 
 
 def _judged(events, buckets, outbox):
@@ -223,20 +219,15 @@ def _relate_topics(pairs, messages, exempt, outbox):
     # -> how long messages that are no readings were under way.
     own = pack.named(pairs, "sequences") or schemas.SEQUENCES.empty_table()
     wills = pack.named(pairs, "wills") or schemas.WILLS.empty_table()
-    wanted = _wanted(pairs, [messages["topic"], wills["topic"]])
-    related = routes.routes(messages, wanted, exempt, wills)
+    # The subscriptions that match the topics, their strings not coded: of the many names in
+    # their parts only few are left.
+    names = {name for one in (messages, wills) for name in dictionary(one["topic"])[1].to_pylist()}
+    wanted = [schemas.SUBSCRIPTIONS.empty_table()]
+    for one in (*pack.of_kind(pairs, "subscriptions"), *pack.of_kind(pairs, "wild")):
+        wanted.append(plain(that_match(one, sorted(names)), schemas.SUBSCRIPTIONS))
+    related = routes.routes(messages, joined(wanted).combine_chunks(), exempt, wills)
     found, latency = related.pop("routes"), related.pop("latency")
     for name, table in related.items():
         outbox.add(name, table)
     outbox.add("sequences", with_ends(own, found))
     return latency
-
-
-def _wanted(pairs, topics):
-    # The subscriptions that match these topics, their strings not coded: of the many names in
-    # their parts only few are left.
-    names = {name for column in topics for name in dictionary(column)[1].to_pylist()}
-    found = [schemas.SUBSCRIPTIONS.empty_table()]
-    for one in (*pack.of_kind(pairs, "subscriptions"), *pack.of_kind(pairs, "wild")):
-        found.append(plain(that_match(one, sorted(names)), schemas.SUBSCRIPTIONS))
-    return joined(found).combine_chunks()
