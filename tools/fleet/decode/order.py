@@ -100,7 +100,12 @@ class _Schedule:
             is_data[at] and covered[one].add(begin[at], end[at]) for at, one in enumerate(side)
         ]
         is_copy = [a and not b for a, b in zip(is_data, is_new, strict=True)]
-        self._ahead = [self._lowest_from(is_new, one) for one in (0, 1)]
+        # Where the first new bytes of each side begin, from each place on.
+        self._ahead = []
+        for one in (0, 1):
+            both = zip(is_new, side, begin, strict=True)
+            lowest = [at if new and mine == one else _BEYOND for new, mine, at in both][::-1]
+            self._ahead.append(list(accumulate(lowest, min, initial=_BEYOND))[::-1])
         self._waiting: tuple[list, list] = ([], [])  # heaps of (begin, place)
         self.order, self.ts = [], []
         for at in range(len(side)):
@@ -114,12 +119,6 @@ class _Schedule:
                 pass
         for _, at in sorted((*self._waiting[0], *self._waiting[1]), key=lambda one: one[1]):
             self._take(at, ts[at])
-
-    def _lowest_from(self, is_new, one):
-        # Where the first new bytes of this side begin, from each place on.
-        both = zip(is_new, self._side, self._begin, strict=True)
-        mine = [begin if new and side == one else _BEYOND for new, side, begin in both]
-        return list(accumulate(reversed(mine), min, initial=_BEYOND))[::-1]
 
     def _has_to_wait(self, at, reached):
         # For bytes that come behind the place reached, or that wait themselves?
