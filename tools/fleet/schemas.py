@@ -4,7 +4,6 @@ Every other module takes its columns from here; `docs/reference/fleet-tables.md`
 against it.  A line is a column: name, type, meaning.  Times are UTC with microseconds.
 """
 
-import json
 import re
 
 import numpy as np
@@ -29,12 +28,6 @@ def _schema(text):
         told = {"comment": "".join(meaning)}
         fields += [pa.field(name, _TYPES[kind], metadata=told) for name in names.split(",")]
     return pa.schema(fields)
-
-
-def described(schema):
-    """Metadata for files of these columns: the version, and what each column means."""
-    meanings = {field.name: field.metadata[b"comment"].decode() for field in schema}
-    return {"fleet.version": str(VERSION), "fleet.columns": json.dumps(meanings)}
 
 
 PACKET_TYPES = (

@@ -162,7 +162,12 @@ def _conflicts(rows, sessions, ends, found):
     near &= ~sessions.is_refused[1:] & (own - _CLOSING_US < ends.closed)[:-1]
     is_taken[:-1] = near
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
-    for series in (some for run in _runs(rows, is_taken) for some in _near(rows, run)):
+    fights = []
+    for run in _runs(rows, is_taken):
+        # Cut where a pause is too long for a fight.
+        pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
+        fights += np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
+    for series in fights:
         if len(series) < _SERIES:
             continue
         both = [*series, series[-1] + 1]
@@ -171,12 +176,6 @@ def _conflicts(rows, sessions, ends, found):
         rule = "client_id_conflict.told" if is_sure else "client_id_conflict"
         text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
         found.add(rule, both[0], text, last=rows.end_of[both[-1]], count=len(series))
-
-
-def _near(rows, run):
-    # A run cut where a pause is too long for a fight.
-    pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
-    return np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
 
 
 def _sockets_left(rows, ends, found):

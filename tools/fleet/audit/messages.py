@@ -246,14 +246,6 @@ class Flows:
         last = over(np.maximum, len(row), same[again], session[again], -1)
         return last[same] > session
 
-    def accepted_row(self):
-        """The row with which the broker took each message on; FAR where none did."""
-        # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got
-        # it, PUBCOMP tells.
-        released = np.where(self.is_complete, self.stage_row["pubrel"], FAR)
-        row = np.where(self.qos == 1, self.stage_row["puback"], released)
-        return np.where(self.is_refused, FAR, row)
-
 
 STATES = ("complete", "open", "abandoned", "unknown")
 
@@ -306,7 +298,12 @@ def messages(rows, sessions, gaps, flows, clock):
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
-    accepted = np.append(flows.accepted_row(), np.where(rows.qos[plain] == 0, plain, FAR))
+    # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got it,
+    # PUBCOMP tells.
+    released = np.where(flows.is_complete, flows.stage_row["pubrel"], FAR)
+    accepted = np.where(flows.qos == 1, flows.stage_row["puback"], released)
+    accepted[flows.is_refused] = FAR
+    accepted = np.append(accepted, np.where(rows.qos[plain] == 0, plain, FAR))
     accepted[rows.direction[at] == 1] = FAR
     stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():

@@ -296,7 +296,17 @@ def _orders(rows, flows):
         (at_2 & from_broker, sent, pubrec, "MQTT-4.6.0-3", late % ("PUBREC", "PUBLISH")),
         (at_2 & ~from_broker, pubrec, pubrel, "MQTT-4.6.0-4", late % ("PUBREL", "PUBREC")),
     )
-    yield from (_order(rows, *check) for check in checks)
+    # Effects must come in the order of their causes, on the same connection.
+    for mask, cause, effect, requirement, text in checks:
+        mask &= (cause < FAR) & (effect < FAR)
+        cause, effect = cause[mask], effect[mask]
+        same = rows.connection[cause] == rows.connection[effect]
+        # Each in its cause's place is in order without sorting.
+        follows = np.full(len(rows), -1)
+        follows[cause[same]] = effect[same]
+        effect = follows[follows >= 0]
+        bad = running_max_breaks(rows.connection[effect], effect)
+        yield effect[bad], requirement, text
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
     again = np.flatnonzero(flows.is_repeat & flows.is_moved & (flows.flow >= 0))
     again = again[rows.direction[flows.row[again]] == 0]
@@ -304,19 +314,6 @@ def _orders(rows, flows):
     begun = flows.publish_row[flows.flow[again]]
     bad = running_max_breaks(rows.connection[flows.row[again]], begun)
     yield flows.row[again][bad], "MQTT-4.6.0-1", "sent again before an earlier message"
-
-
-def _order(rows, mask, cause, effect, requirement, text):
-    # Effects must come in the order of their causes, on the same connection.
-    mask = mask & (cause < FAR) & (effect < FAR)
-    cause, effect = cause[mask], effect[mask]
-    same = rows.connection[cause] == rows.connection[effect]
-    cause, effect = cause[same], effect[same]
-    # Each in its cause's place is in order without sorting.
-    follows = np.full(len(rows), -1)
-    follows[cause] = effect
-    effect = follows[follows >= 0]
-    return effect[running_max_breaks(rows.connection[effect], effect)], requirement, text
 
 
 def silences(rows, sessions, gaps, clock):

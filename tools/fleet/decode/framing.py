@@ -100,7 +100,13 @@ class Framer:
         """
         self._sync.reserve(len(is_opened))
         direct, rest = self._direct(pieces, is_opened)
-        slow = _to_parts(rest)
+        slow: dict[int, list] = {}
+        names = ("stream", "start", "size", "ordinal", "ts", "offset")
+        columns = (getattr(rest, name).tolist() for name in names)
+        view = rest.data.data
+        for stream, start, size, *place in zip(*columns, strict=True):
+            part = Part(bytes(view[start : start + size]), *place, 0)
+            slow.setdefault(stream, []).append(part)
         for stream, more in parts.items():
             if more:
                 slow.setdefault(stream, []).extend(more)
@@ -334,17 +340,6 @@ class _Joined:
 
     def packets(self):
         return Packets(padded(self._data), *np.array(self.rows).T) if self.rows else None
-
-
-def _to_parts(pieces):
-    parts = {}
-    columns = (pieces.stream, pieces.start, pieces.size, pieces.ordinal, pieces.ts, pieces.offset)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    view = pieces.data.data
-    for stream, start, size, ordinal, ts, offset in rows:
-        part = Part(bytes(view[start : start + size]), ordinal, ts, offset, 0)
-        parts.setdefault(stream, []).append(part)
-    return parts
 
 
 _PROXY_1, _PROXY_2 = b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"
