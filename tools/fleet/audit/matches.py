@@ -59,26 +59,17 @@ class Matches:
         hit = np.flatnonzero(self.entry >= 0)
         early = delivered.ts[hit] + SKEW_US < expected.ts[self.entry[hit]]
         is_open[self.group[hit[early]]] = True
-        is_open |= self._is_overtaken(delivered, hit)
-        return marked(pairs, delivered.pair[is_open[self.group]])
-
-    def _is_overtaken(self, delivered, hit):
         # Groups with a delivery that would come behind those of later messages: one may have
         # been lost, and another one come twice.
-        result = np.zeros(len(self.equal), bool)
         hit = hit[self.equal[self.group[hit]] > 1]
-        if not len(hit):
-            return result
-        # Entries are sorted by pair and message.
-        hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
-        ts, pair = delivered.ts[hit], delivered.pair[hit]
-        floor = np.cumsum(begins(pair))
-        span = np.int64(ts.max() - ts.min() + 1)
-        # The earliest so far, within each pair: pairs lie below one another.
-        low = ts - ts.min() - floor * span
-        first = np.minimum.accumulate(low)
-        result[self.group[hit[low > first]]] = True
-        return result
+        if len(hit):
+            # Entries are sorted by pair and message.
+            hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
+            ts, floor = delivered.ts[hit], np.cumsum(begins(delivered.pair[hit]))
+            # The earliest so far, within each pair: pairs lie below one another.
+            low = ts - ts.min() - floor * np.int64(ts.max() - ts.min() + 1)
+            is_open[self.group[hit[low > np.minimum.accumulate(low)]]] = True
+        return marked(pairs, delivered.pair[is_open[self.group]])
 
     def _align(self, expected, delivered, is_slow, is_mixed):
         # Each QoS keeps an order of its own, where it tells anything: what is of QoS 2 waits for

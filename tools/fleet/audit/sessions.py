@@ -59,7 +59,16 @@ class Sessions:
         for kind, reasons in _GOODBYES.items():
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
         self._ending = self.at_goodbye(kinds[rows.kind, rows.direction], 0)
-        self.end, self.lapse = self._ends()
+        self.end = self.at_goodbye(rows.ts, rows.end_of)
+        # Seconds that each session outlives its connection.
+        own = answer.numbers("session_expiry_s", -1)
+        at_5 = np.where(own < 0, hello.numbers("session_expiry_s"), own)
+        expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
+        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
+        said = parsed(rows.strings("detail", bye))
+        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
+            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
+        self.lapse = np.where(expiry_s >= _NEVER_S, FAR, self.end + expiry_s * 1_000_000)
         self._number(count)
 
     def _one_way(self, count):
@@ -78,19 +87,6 @@ class Sessions:
         # A CONNECT alone may have met a server that does not talk.
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
-
-    def _ends(self):
-        rows = self.rows
-        end = self.at_goodbye(rows.ts, rows.end_of)
-        # Seconds that each session outlives its connection.
-        own = self.answer.numbers("session_expiry_s", -1)
-        at_5 = np.where(own < 0, self.hello.numbers("session_expiry_s"), own)
-        expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
-        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
-        said = parsed(rows.strings("detail", bye))
-        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
-            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
-        return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
 
     def _number(self, count):
         # Among connections that were not refused; `before` is the client's one before.

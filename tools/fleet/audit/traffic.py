@@ -126,20 +126,16 @@ class Published:
         for name in ("position", "qos", "accepted"):
             columns[name] = getattr(facts, name)[row]
         if wills.num_rows:
-            columns = _with_wills(columns, names, wills)
+            count = len(wills)
+            more = {name: np.full(count, FAR) for name in ("position", "accepted", "expires")}
+            more |= {"row": np.full(count, -1), "server": np.full(count, UNKNOWN)}
+            more |= {"place": names.place_of_will, "client": names.client_of_will}
+            of_will = (("sent", "since"), ("hash", "payload_hash"), ("qos", "qos"))
+            more |= {name: numbers(wills, one) for name, one in of_will}
+            columns = {name: np.append(values, more[name]) for name, values in columns.items()}
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
             setattr(self, name, values[order])
-
-
-def _with_wills(columns, names, wills):
-    count = len(wills)
-    more = {name: np.full(count, FAR) for name in ("position", "accepted", "expires")}
-    more |= {"row": np.full(count, -1), "server": np.full(count, UNKNOWN)}
-    more |= {"place": names.place_of_will, "client": names.client_of_will}
-    of_will = (("sent", "since"), ("hash", "payload_hash"), ("qos", "qos"))
-    more |= {name: numbers(wills, one) for name, one in of_will}
-    return {name: np.concatenate((values, more[name])) for name, values in columns.items()}
 
 
 class Delivered:
