@@ -93,8 +93,8 @@ def _local(root):
                 about = path.stat() if path.exists() else path.lstat()
                 if path.is_file() or not path.exists():  # opening a link to nothing says so
                     # A file system may hold any bytes, a table only UTF-8.
-                    name = os.fsencode(path.relative_to(root).as_posix())
-                    name = name.decode("utf-8", "backslashreplace")
+                    raw = os.fsencode(path.relative_to(root).as_posix())
+                    name = raw.decode("utf-8", "backslashreplace")
                     yield path, name, about.st_size, about.st_mtime
 
 

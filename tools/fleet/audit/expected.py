@@ -117,10 +117,9 @@ class Expected:
         busy = np.zeros(len(due), bool)
         # Did the client answer one delivery after the other, from the message on?
         at = at[spans.is_ever_busy[own[at]]]  # few are
-        both = own[at], np.minimum(until, expires)[at]
-        since = own[at], accepted[at]
-        online = spans.online(*both) - spans.online(*since)
-        busy[at] = online - (spans.busy(*both) - spans.busy(*since)) < PAUSE_US
+        first, last = (own[at], accepted[at]), (own[at], np.minimum(until, expires)[at])
+        online = spans.online(*last) - spans.online(*first)
+        busy[at] = online - (spans.busy(*last) - spans.busy(*first)) < PAUSE_US
         # Of these nobody knows what else the client had asked for.
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
         due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))

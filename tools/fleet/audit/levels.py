@@ -22,7 +22,12 @@ def infer(rows):
     open_rows = np.flatnonzero(is_packet & (rows.level < 0))
     if not len(open_rows):
         return
-    properties, hash_at_5 = _at_5(rows, open_rows)
+    column = rows.strings("at_5", open_rows)
+    held = column.is_valid().to_numpy(zero_copy_only=False)
+    at_5 = np.zeros(len(open_rows), schemas.AT_5)
+    at_5["properties_bytes"] = -1  # where it cannot be level 5
+    at_5[held] = np.frombuffer(b"".join(column.drop_null().to_pylist()), schemas.AT_5)
+    properties, hash_at_5 = at_5["properties_bytes"].astype(np.int64), at_5["payload_hash"]
     kind, size = rows.kind[open_rows], rows.packet_bytes[open_rows]
     is_publish = kind == TYPES["PUBLISH"]
     may_be_5 = is_publish & (properties >= 0)
@@ -44,14 +49,3 @@ def infer(rows):
     # What properties say was not read, so of a message that has some nothing is expected.
     told = ~five | (properties == 1)
     rows.level[open_rows[told]] = level[told]
-
-
-def _at_5(rows, index):
-    # -> (properties_bytes, -1 where it cannot be level 5; payload_hash) of `schemas.AT_5`.
-    column = rows.strings("at_5", index)
-    held = column.is_valid().to_numpy(zero_copy_only=False)
-    packed = b"".join(column.drop_null().to_pylist())
-    values = np.zeros(len(index), schemas.AT_5)
-    values["properties_bytes"] = -1
-    values[held] = np.frombuffer(packed, schemas.AT_5)
-    return values["properties_bytes"].astype(np.int64), values["payload_hash"]

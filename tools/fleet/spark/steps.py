@@ -45,18 +45,15 @@ def read(parts, ports, buckets, options):
             found = decoded(source, ports, tally, options.counters)
             yield from _gathered(found, buckets, **origin)
         else:
-            yield from _read_segments(source, part, ports, buckets, tally, origin)
+            site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
+            where = part.begin, part.until, part.known
+            for frames in files.read_frames(source.path, tally, *where):
+                found = link.segments(frames, ports, tally)
+                for bucket, some in segments.bucketed(found, site_bucket, buckets):
+                    place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
+                    packed = [("segments", bucket, segments.to_table(some))]
+                    yield from pack.rows(packed, **origin, **place)
         yield from pack.rows([("captures", 0, tally_table(source, tally))], **origin)
-
-
-def _read_segments(source, part, ports, buckets, tally, origin):
-    site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
-    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.known):
-        found = link.segments(frames, ports, tally)
-        for bucket, some in segments.bucketed(found, site_bucket, buckets):
-            place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
-            packed = [("segments", bucket, segments.to_table(some))]
-            yield from pack.rows(packed, **origin, **place)
 
 
 def decode(pairs, buckets, counters):
