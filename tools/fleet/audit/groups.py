@@ -38,16 +38,12 @@ def together(messages, subscriptions):
         }
         values = [joined[row["site"], row["filter"]] for row in members]
         columns[name] = pa.array(values, shared.schema.field(name).type)
-    return _of_groups(messages, groups), pa.table(columns)
-
-
-def _of_groups(messages, groups):
     # What was published, and the deliveries to members as those of their group, by time.
     is_published = pc.equal(messages["direction"], "c2s")
     sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
     entries = [(text, row) for (_, text), rows in groups.items() for row in rows]
-    columns = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
-    member, names = dictionary(identities(*columns))
+    who = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
+    member, names = dictionary(identities(*who))
     # A client may be in several groups, and be seen in one twice: on two connections.
     text, texts = dictionary(pa.array([text for text, _ in entries], pa.string()))
     pairs = np.unique(member.astype(np.int64) * len(texts) + text)
@@ -58,7 +54,8 @@ def _of_groups(messages, groups):
     mine = got.take(pa.array(at))
     mine = _with(mine, "client_id", texts.take(pa.array(text[found])))
     mine = _with(mine, "position", mine["first_sent"].cast(pa.int64()))
-    return pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
+    both = pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
+    return both, pa.table(columns)
 
 
 def _with(table, name, values):
