@@ -26,7 +26,7 @@ from .rows import FAR, grouped
 from .rules import BREACHES, LOSSES
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
-from .verdicts import BRIDGED, Copies, Late, Lost
+from .verdicts import BRIDGED, Copies, Late, Lost, is_plain_known
 from .wills import not_sent
 
 # What `routes` reads of messages.
@@ -46,12 +46,13 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     """
     laid = _laid(messages, subscriptions, wills)
     names, facts, spans, published, delivered, pairs, expected, found = laid
-    copies = Copies(facts, published, expected, delivered, found, pairs)
+    known = is_plain_known(facts, published, expected, delivered, found)
+    copies = Copies(facts, published, expected, delivered, found, pairs, known)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
-    late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
+    late = Late(facts, names, published, expected, delivered, found, pairs, known, exempt)
     told = _findings(names, pairs, published, delivered, found, copies)
     of_wills = not_sent(names, facts, spans, wills).cast(schemas.FINDINGS)
     lost_rows = set(published.row[expected.message[lost.at]].tolist())

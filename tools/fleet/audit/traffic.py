@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns import whole
-from ..mqtt import matches
 from .rows import FAR, clients, dictionary, equal_ones, grouped
 
 UNKNOWN = -1  # server of a will
@@ -39,10 +38,6 @@ class Names:
     def client_name(self, number):
         """The client id of a client's number, None where it is not known."""
         return self.clients[number % len(self.clients)]
-
-    def exempt(self, filters):
-        """For each topic: does one of the filters match it?"""
-        return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
 
 
 def _joined(columns):
