@@ -92,12 +92,10 @@ def _local(root):
             with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
                 about = path.stat() if path.exists() else path.lstat()
                 if path.is_file() or not path.exists():  # opening a link to nothing says so
-                    yield path, _utf8(path.relative_to(root)), about.st_size, about.st_mtime
-
-
-def _utf8(path):
-    # A file system may hold any bytes, a table only UTF-8.
-    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+                    # A file system may hold any bytes, a table only UTF-8.
+                    raw = os.fsencode(path.relative_to(root).as_posix())
+                    name = raw.decode("utf-8", "backslashreplace")
+                    yield path, name, about.st_size, about.st_mtime
 
 
 def _unless_deleted(error):

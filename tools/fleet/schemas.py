@@ -4,7 +4,6 @@ Every other module takes its columns from here; `docs/reference/fleet-tables.md`
 against it.  A line is a column: name, type, meaning.  Times are UTC with microseconds.
 """
 
-import json
 import re
 
 import numpy as np
@@ -29,12 +28,6 @@ def _schema(text):
         told = {"comment": "".join(meaning)}
         fields += [pa.field(name, _TYPES[kind], metadata=told) for name in names.split(",")]
     return pa.schema(fields)
-
-
-def described(schema):
-    """Metadata for files of these columns: the version, and what each column means."""
-    meanings = {field.name: field.metadata[b"comment"].decode() for field in schema}
-    return {"fleet.version": str(VERSION), "fleet.columns": json.dumps(meanings)}
 
 
 PACKET_TYPES = (
@@ -146,16 +139,13 @@ no_local bool not the client's own messages (also of bridges)
 as_published bool RETAIN stays as published (also of bridges)
 is_implied bool not captured: deliveries tell of it, `filter` is their topic
 packet_bytes_max int64 largest packet that the client takes; null: any
-online_begins times when the client was connected, in this session
-online_ends times
+online_begins,online_ends times when the client was connected, in this session
 asked times SUBSCRIBEs of the session, if it got anything with RETAIN
-busy_begins times when it always had a delivery to answer, five seconds on
-busy_ends times
+busy_begins,busy_ends times when it always had a delivery to answer, five seconds on
 assumed_since time level 3: since when nobody says that the session goes on
 stuck_since time first delivery that the session never acknowledged
 full_since time since when these are as many as the client takes (level 5)
-gap_begins times when bytes of the client are missing
-gap_ends times
+gap_begins,gap_ends times when bytes of the client are missing
 """)
 
 # Wills that the broker may have published.

@@ -5,6 +5,7 @@ them out.  What a task wrote lies in `_fresh` until `publish` puts it in the pla
 tables before; files of tasks that failed are deleted there.
 """
 
+import json
 import re
 import shutil
 import uuid
@@ -143,7 +144,9 @@ def _write(rows, path, schema):
     more = options(rows.schema) | {"store_schema": False}
     with path.open("wb") as stream, pq.ParquetWriter(stream, rows.schema, **more) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata(schemas.described(schema))
+        meanings = {field.name: field.metadata[b"comment"].decode() for field in schema}
+        told = {"fleet.version": str(schemas.VERSION), "fleet.columns": json.dumps(meanings)}
+        writer.add_key_value_metadata(told)
 
 
 def read(out, name, some=None):

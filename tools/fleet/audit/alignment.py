@@ -76,7 +76,11 @@ def align(sent, got_hash, got_ts):
             found[at] = message
     _prefer(sent, found)
     _late(sent, got_hash, got_ts, found)
-    _uncross(got_hash, found)
+    # Of equal payloads the first delivery is the first message.
+    matched = (at for at, message in enumerate(found) if message >= 0)
+    for members in by_value(got_hash, matched).values():
+        for at, message in zip(members, sorted(found[at] for at in members), strict=True):
+            found[at] = message
     return found
 
 
@@ -252,11 +256,3 @@ def _overtaken(sent_ts, got_ts, found):
     for message in range(len(sent_ts) - 1, -1, -1):
         first[message] = min(first[message], first[message + 1])
     return first[1:]
-
-
-def _uncross(got_hash, found):
-    # Of equal payloads the first delivery is the first message.
-    matched = (at for at, message in enumerate(found) if message >= 0)
-    for members in by_value(got_hash, matched).values():
-        for at, message in zip(members, sorted(found[at] for at in members), strict=True):
-            found[at] = message

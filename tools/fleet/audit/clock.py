@@ -51,23 +51,19 @@ class Clock:
         found = np.flatnonzero(silence > closes[connection])
         # What the capture missed was no silence.
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
-        # The server did not close, and in all that time said nothing either.
-        found = found[~self._is_closed(sessions, at[before[found]], at[place[found]])]
+        # The server did not close, and in all that time said nothing either.  Behind its
+        # client's goodbye it closes nothing.
+        theirs = at[rows.direction[at] == 1]
+        last = over(np.maximum, len(rows.client_of), rows.connection[theirs], theirs, -1)
+        bye = np.where(sessions.at_goodbye(rows.direction, 0) == 1, sessions.goodbye_row, -1)
+        where = connection[found]
+        is_closed = (bye[where] > at[before[found]]) & (last[where] < at[place[found]])
+        found = found[~is_closed]
         steps = zip(before[found].tolist(), place[found].tolist(), strict=True)
         longest = np.array([self._step[begin:end].max() for begin, end in steps], np.int64)
         allowed = allowed_silence_us(keep_alive_s[connection[found]])
         is_set = silence[found] - longest <= allowed
         return at[place[found[is_set]]], longest[is_set]
-
-    def _is_closed(self, sessions, before, row):
-        # Did the server end the connection behind row `before`, and say nothing behind `row`?
-        # Behind its client's goodbye it ends nothing.
-        rows, at = self._rows, self._at
-        mine = at[rows.direction[at] == 1]
-        last = over(np.maximum, len(rows.client_of), rows.connection[mine], mine, -1)
-        bye = np.where(sessions.at_goodbye(rows.direction, 0) == 1, sessions.goodbye_row, -1)
-        connection = rows.connection[row]
-        return (bye[connection] > before) & (last[connection] < row)
 
     def holes(self):
         """[(client, begin, end)] of the times that the capture has twice, and shortly before."""

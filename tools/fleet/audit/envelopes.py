@@ -15,22 +15,17 @@ _VALUES = ("values", [("kind", "u1"), ("value", ">i4")], MOST_VALUES)
 _LAYOUT = np.dtype([*_HEADER.descr, _VALUES, ("time", ">u4")])
 
 
-def unpack(envelopes, index=None):
+def headers(envelopes):
+    """`unpack` without values and time, for all envelopes: fewer bytes to move."""
+    return unpack(envelopes, slice(None), _HEADER)
+
+
+def unpack(envelopes, index=slice(None), layout=_LAYOUT):
     """-> array of the layout in docs/reference/readings.md, all zeros where there is no envelope.
 
     Of `values` only the first `count` mean anything.  `index`: of these envelopes only.
     """
-    return _entries(envelopes, _LAYOUT, index)
-
-
-def headers(envelopes):
-    """`unpack` without values and time, for all envelopes: fewer bytes to move."""
-    return _entries(envelopes, _HEADER)
-
-
-def _entries(column, layout, index=None):
-    column = whole(column)
-    index = slice(None) if index is None else index
+    column = whole(envelopes)
     offsets = np.frombuffer(column.buffers()[1] or bytes(4), np.int32)[column.offset :]
     begin, end = offsets[: len(column)][index], offsets[1 : len(column) + 1][index]
     data = column.buffers()[2] or pa.py_buffer(b"")

@@ -99,7 +99,9 @@ class Expected:
         due &= accepted > sent - EARLY_US
         limit = spans.packet_bytes_max[own]
         if (limit < FAR).any():
-            size = facts.payload_bytes[row] + self._names.topic_bytes(pairs.place[pair])
+            topics = [len((name or "").encode()) for name in self._names.topics]
+            topic_bytes = np.array(topics, np.int64)[pairs.place[pair] % len(topics)]
+            size = facts.payload_bytes[row] + topic_bytes
             # The properties of the message travel with it.
             size = np.maximum(size, facts.packet_bytes[row])
             due &= size + HEADER_BYTES < limit
@@ -113,7 +115,11 @@ class Expected:
         attached = np.zeros(len(due), np.int64)
         attached[at] = spans.attached_until(own[at], accepted[at])
         busy = np.zeros(len(due), bool)
-        busy[at] = self._is_busy(spans, own[at], accepted[at], np.minimum(until, expires)[at])
+        # Did the client answer one delivery after the other, from the message on?
+        at = at[spans.is_ever_busy[own[at]]]  # few are
+        first, last = (own[at], accepted[at]), (own[at], np.minimum(until, expires)[at])
+        online = spans.online(*last) - spans.online(*first)
+        busy[at] = online - (spans.busy(*last) - spans.busy(*first)) < PAUSE_US
         # Of these nobody knows what else the client had asked for.
         # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
         due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))
@@ -158,17 +164,6 @@ class Expected:
         # Where it left deliveries unanswered, the broker may have held it, too.
         is_held = spans.busy(own, accepted + 1) > spans.busy(own, accepted)
         return reached & ~spans.is_near_gap(own, accepted, is_away | is_held)
-
-    @staticmethod
-    def _is_busy(spans, own, accepted, until):
-        # Did the client answer one delivery after the other, from the message on?
-        result = np.zeros(len(own), bool)
-        at = np.flatnonzero(spans.is_ever_busy[own])  # few are
-        own, accepted, until = own[at], accepted[at], until[at]
-        online = spans.online(own, until) - spans.online(own, accepted)
-        busy = spans.busy(own, until) - spans.busy(own, accepted)
-        result[at] = online - busy < PAUSE_US
-        return result
 
     def _delayed(self, spans, pairs):
         # Messages that the broker may have passed on long after they were first sent, to those

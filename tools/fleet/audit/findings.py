@@ -102,17 +102,9 @@ class _Ends:
         mine = np.flatnonzero(rows.is_packet & (rows.direction == 0))
         self.heard[rows.connection[mine]] = rows.ts[mine]
         self.said = rows.connections_with(mine)  # has the client said anything
-        self._goodbyes = np.flatnonzero(np.isin(rows.kind, _GOODBYES))
         self.closed = sessions.at_goodbye(rows.ts, FAR)
         self.closer = sessions.at_goodbye(rows.direction, -1)
         self.reason = sessions.at_goodbye(rows.reason_code, -1)
-
-    def is_closed_by_client(self, connection, until):
-        """Has the client closed its side as well, before that time?"""
-        rows, at = self._rows, self._goodbyes
-        low, high = np.searchsorted(rows.connection[at], [connection, connection + 1])
-        mine = at[low:high]
-        return bool(((rows.direction[mine] == 0) & (rows.ts[mine] < until)).any())
 
     def address(self, connection):
         """The client's address without its port, or the whole name."""
@@ -146,9 +138,11 @@ def _silent_for_good(rows, sessions, ends, found):
     is_sure = ends.reason == _KEEP_ALIVE_TIMEOUT
     fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 0)
     is_sure[rows.connection[fins]] = True
+    is_gap = rows.kind == TYPES["GAP"]
     for one in np.flatnonzero(is_silent).tolist():
         heard = ends.heard[one]
-        if not rows.touched_by_gap(one, heard):
+        its = slice(*rows.first_of[one : one + 2])
+        if not (is_gap[its] & (rows.ts[its] >= heard)).any():
             limits = (silence[one] / 1e6, sessions.keep_alive_s[one])
             rule = "silent_for_good.told" if is_sure[one] else "silent_for_good"
             text = "silent for %.1f s, keep alive %d s" % limits
@@ -163,10 +157,17 @@ def _conflicts(rows, sessions, ends, found):
     later = ends.closed[:-1] - rows.start_of[1:]
     near = (later > -_SWAPPED_US) & (later < _TAKE_OVER_US)
     near &= (np.diff(rows.client_of) == 0) & (ends.closer[:-1] == 1)
-    for one in np.flatnonzero(near & ~sessions.is_refused[1:]).tolist():
-        is_taken[one] = ends.is_closed_by_client(one, ends.closed[one] + _CLOSING_US)
+    byes = np.flatnonzero(np.isin(rows.kind, _GOODBYES) & (rows.direction == 0))
+    own = over(np.minimum, len(is_taken), rows.connection[byes], rows.ts[byes], FAR)
+    near &= ~sessions.is_refused[1:] & (own - _CLOSING_US < ends.closed)[:-1]
+    is_taken[:-1] = near
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
-    for series in (some for run in _runs(rows, is_taken) for some in _near(rows, run)):
+    fights = []
+    for run in _runs(rows, is_taken):
+        # Cut where a pause is too long for a fight.
+        pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
+        fights += np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
+    for series in fights:
         if len(series) < _SERIES:
             continue
         both = [*series, series[-1] + 1]
@@ -175,12 +176,6 @@ def _conflicts(rows, sessions, ends, found):
         rule = "client_id_conflict.told" if is_sure else "client_id_conflict"
         text = "%d take-overs, from %s" % (len(series), ", ".join(sorted(places)))
         found.add(rule, both[0], text, last=rows.end_of[both[-1]], count=len(series))
-
-
-def _near(rows, run):
-    # A run cut where a pause is too long for a fight.
-    pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
-    return np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
 
 
 def _sockets_left(rows, ends, found):

@@ -27,29 +27,23 @@ def together(messages, subscriptions):
     members = shared.select([*_MEMBER, "filter", *_GAPS]).to_pylist()
     for row in members:
         groups.setdefault((row["site"], row["filter"]), []).append(row)
-    joined = {key: _gaps(rows) for key, rows in groups.items()}
     columns = {name: shared[name] for name in shared.column_names}
     columns["client_id"] = pa.array([row["filter"] for row in members], pa.string())
     patterns = [unshared(row["filter"]) for row in members]
     columns["filter"] = pa.array(patterns, pa.string())
-    for place, name in enumerate(_GAPS):
-        values = [joined[row["site"], row["filter"]][place] for row in members]
+    for name in _GAPS:
+        # The bytes that are missing of any member are missing of the group.
+        joined = {
+            key: [ts for row in rows for ts in row[name] or ()] for key, rows in groups.items()
+        }
+        values = [joined[row["site"], row["filter"]] for row in members]
         columns[name] = pa.array(values, shared.schema.field(name).type)
-    return _of_groups(messages, groups), pa.table(columns)
-
-
-def _gaps(rows):
-    # The bytes that are missing of any member are missing of the group.
-    return [[ts for row in rows for ts in row[name] or ()] for name in _GAPS]
-
-
-def _of_groups(messages, groups):
     # What was published, and the deliveries to members as those of their group, by time.
     is_published = pc.equal(messages["direction"], "c2s")
     sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
     entries = [(text, row) for (_, text), rows in groups.items() for row in rows]
-    columns = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
-    member, names = dictionary(identities(*columns))
+    who = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
+    member, names = dictionary(identities(*who))
     # A client may be in several groups, and be seen in one twice: on two connections.
     text, texts = dictionary(pa.array([text for text, _ in entries], pa.string()))
     pairs = np.unique(member.astype(np.int64) * len(texts) + text)
@@ -60,7 +54,8 @@ def _of_groups(messages, groups):
     mine = got.take(pa.array(at))
     mine = _with(mine, "client_id", texts.take(pa.array(text[found])))
     mine = _with(mine, "position", mine["first_sent"].cast(pa.int64()))
-    return pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
+    both = pa.concat_tables([sent, mine]).unify_dictionaries().combine_chunks()
+    return both, pa.table(columns)
 
 
 def _with(table, name, values):

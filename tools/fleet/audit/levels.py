@@ -22,7 +22,12 @@ def infer(rows):
     open_rows = np.flatnonzero(is_packet & (rows.level < 0))
     if not len(open_rows):
         return
-    properties, hash_at_5 = _at_5(rows, open_rows)
+    column = rows.strings("at_5", open_rows)
+    held = column.is_valid().to_numpy(zero_copy_only=False)
+    at_5 = np.zeros(len(open_rows), schemas.AT_5)
+    at_5["properties_bytes"] = -1  # where it cannot be level 5
+    at_5[held] = np.frombuffer(b"".join(column.drop_null().to_pylist()), schemas.AT_5)
+    properties, hash_at_5 = at_5["properties_bytes"].astype(np.int64), at_5["payload_hash"]
     kind, size = rows.kind[open_rows], rows.packet_bytes[open_rows]
     is_publish = kind == TYPES["PUBLISH"]
     may_be_5 = is_publish & (properties >= 0)
@@ -32,7 +37,11 @@ def infer(rows):
     is_5 = is_known | (is_ack & (size > 4)) | (kind == TYPES["AUTH"])
     is_5 |= is_bye & ((size > 2) | (rows.direction[open_rows] == 1))
     is_4 = (is_publish & ~may_be_5) | ((kind == TYPES["UNSUBACK"]) & (size == 4))
-    level = _decided(rows.connection[open_rows], len(rows.client_of), is_5, is_4, may_be_5)
+    where, count = rows.connection[open_rows], len(rows.client_of)
+    masks = is_5, is_4, may_be_5
+    above, below, seeming = (np.bincount(where[one], minlength=count) for one in masks)
+    is_5 = (below == 0) & ((above > 0) | (seeming >= _FEW))
+    level = np.select([is_5, (below > 0) & (above == 0)], [5, 4], -1)[where]
     five = may_be_5 & (level == 5)
     moved = five & ~is_known
     rows.payload_hash[open_rows[five]] = hash_at_5[five]
@@ -40,22 +49,3 @@ def infer(rows):
     # What properties say was not read, so of a message that has some nothing is expected.
     told = ~five | (properties == 1)
     rows.level[open_rows[told]] = level[told]
-
-
-def _at_5(rows, index):
-    # -> (properties_bytes, -1 where it cannot be level 5; payload_hash) of `schemas.AT_5`.
-    column = rows.strings("at_5", index)
-    held = column.is_valid().to_numpy(zero_copy_only=False)
-    packed = b"".join(column.drop_null().to_pylist())
-    values = np.zeros(len(index), schemas.AT_5)
-    values["properties_bytes"] = -1
-    values[held] = np.frombuffer(packed, schemas.AT_5)
-    return values["properties_bytes"].astype(np.int64), values["payload_hash"]
-
-
-def _decided(connection, count, is_5, is_4, may_be_5):
-    # The level of each packet's connection, -1 where nothing tells.
-    masks = is_5, is_4, may_be_5
-    above, below, seeming = (np.bincount(connection[one], minlength=count) for one in masks)
-    is_5 = (below == 0) & ((above > 0) | (seeming >= _FEW))
-    return np.select([is_5, (below > 0) & (above == 0)], [5, 4], -1)[connection]

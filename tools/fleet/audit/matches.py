@@ -39,14 +39,6 @@ class Matches:
         self.is_blurred &= self.equal > 1
         self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
-        self._by_rank(groups)
-        is_slow = self._undecided(expected, delivered, number, pairs.count)
-        if is_slow.any():
-            self._align(expected, delivered, is_slow, is_mixed)
-        self._match_earlier(expected, groups)
-        self._sum(expected, delivered, groups, number, pairs.count)
-
-    def _by_rank(self, groups):
         # The first delivery of a group with its first message, and so on.
         (_, mine), (order, _) = _ranked(self.group), _ranked(groups)
         first = np.concatenate(([0], np.cumsum(self.equal)))
@@ -54,6 +46,11 @@ class Matches:
         place = np.where(has_message, first[self.group] + mine, 0)
         if len(groups):
             self.entry = np.where(has_message, order[place], -1)
+        is_slow = self._undecided(expected, delivered, number, pairs.count)
+        if is_slow.any():
+            self._align(expected, delivered, is_slow, is_mixed)
+        self._match_earlier(expected, groups)
+        self._sum(expected, delivered, groups, number, pairs.count)
 
     def _undecided(self, expected, delivered, number, pairs):
         # Pairs with a group of which it is not plain what belongs together.
@@ -62,26 +59,17 @@ class Matches:
         hit = np.flatnonzero(self.entry >= 0)
         early = delivered.ts[hit] + SKEW_US < expected.ts[self.entry[hit]]
         is_open[self.group[hit[early]]] = True
-        is_open |= self._is_overtaken(delivered, hit)
-        return marked(pairs, delivered.pair[is_open[self.group]])
-
-    def _is_overtaken(self, delivered, hit):
         # Groups with a delivery that would come behind those of later messages: one may have
         # been lost, and another one come twice.
-        result = np.zeros(len(self.equal), bool)
         hit = hit[self.equal[self.group[hit]] > 1]
-        if not len(hit):
-            return result
-        # Entries are sorted by pair and message.
-        hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
-        ts, pair = delivered.ts[hit], delivered.pair[hit]
-        floor = np.cumsum(begins(pair))
-        span = np.int64(ts.max() - ts.min() + 1)
-        # The earliest so far, within each pair: pairs lie below one another.
-        low = ts - ts.min() - floor * span
-        first = np.minimum.accumulate(low)
-        result[self.group[hit[low > first]]] = True
-        return result
+        if len(hit):
+            # Entries are sorted by pair and message.
+            hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
+            ts, floor = delivered.ts[hit], np.cumsum(begins(delivered.pair[hit]))
+            # The earliest so far, within each pair: pairs lie below one another.
+            low = ts - ts.min() - floor * np.int64(ts.max() - ts.min() + 1)
+            is_open[self.group[hit[low > np.minimum.accumulate(low)]]] = True
+        return marked(pairs, delivered.pair[is_open[self.group]])
 
     def _align(self, expected, delivered, is_slow, is_mixed):
         # Each QoS keeps an order of its own, where it tells anything: what is of QoS 2 waits for

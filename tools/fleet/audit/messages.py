@@ -203,9 +203,13 @@ class Flows:
         self.is_complete = self.done_row < FAR
         # All clients have rows, in the order of their numbers.
         last_of_client = rows.first_of[rows.connections_of[1:]] - 1
-        last_of_client = last_of_client[rows.client[self.publish_row]]
-        end = np.where(self.is_complete, self.done_row, last_of_client)
-        end = np.minimum(end, self._next_row(last_of_client))
+        end = last_of_client[rows.client[self.publish_row]]
+        # Where the same id begins its next message in this session.
+        key, session = self.key[first], self.session[first]
+        follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
+        end[follows] = self.publish_row[follows + 1]
+        self.is_reused = marked(count, follows)
+        end = np.minimum(end, self.done_row)
         # A subscriber's JSON lines show no acknowledgement, so no end of a message.
         self.is_known = ~gaps.touch(self.publish_row, end) & rows.is_captured[self.publish_row]
         self.is_known &= ~sessions.is_one_way[rows.connection[self.publish_row]]
@@ -213,15 +217,6 @@ class Flows:
     def _total(self, mask):
         # Of each flow, of how many of its packets.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
-
-    def _next_row(self, last):
-        # Where the same id begins its next message in this session, else the client's end.
-        result = last.copy()
-        key, session = self.key[self.first], self.session[self.first]
-        follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
-        result[follows] = self.publish_row[follows + 1]
-        self.is_reused = marked(len(last), follows)
-        return result
 
     def is_near_publish(self, place):
         """For these packets: does a PUBLISH of their id follow closely, out of order?"""
@@ -250,14 +245,6 @@ class Flows:
         session = sessions.number[rows.connection[row]]
         last = over(np.maximum, len(row), same[again], session[again], -1)
         return last[same] > session
-
-    def accepted_row(self):
-        """The row with which the broker took each message on; FAR where none did."""
-        # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got
-        # it, PUBCOMP tells.
-        released = np.where(self.is_complete, self.stage_row["pubrel"], FAR)
-        row = np.where(self.qos == 1, self.stage_row["puback"], released)
-        return np.where(self.is_refused, FAR, row)
 
 
 STATES = ("complete", "open", "abandoned", "unknown")
@@ -311,7 +298,12 @@ def messages(rows, sessions, gaps, flows, clock):
         "expiry_s": expiries(rows, at),
     }
     # What a client sends at QoS 0 the broker has taken on with it.
-    accepted = np.append(flows.accepted_row(), np.where(rows.qos[plain] == 0, plain, FAR))
+    # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got it,
+    # PUBCOMP tells.
+    released = np.where(flows.is_complete, flows.stage_row["pubrel"], FAR)
+    accepted = np.where(flows.qos == 1, flows.stage_row["puback"], released)
+    accepted[flows.is_refused] = FAR
+    accepted = np.append(accepted, np.where(rows.qos[plain] == 0, plain, FAR))
     accepted[rows.direction[at] == 1] = FAR
     stage["accepted"] = _times(ts, accepted)
     for name, times in stage.items():

@@ -26,12 +26,6 @@ _COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and
 _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 
 
-def _firmware(fields):
-    codes, versions = factorized(fields["firmware"].astype(np.int64))
-    names = ["%d.%d" % (one >> 8, one & 255) if one else None for one in versions.tolist()]
-    return coded(codes, names)
-
-
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
     messages = _counting(messages)
@@ -113,11 +107,13 @@ def _readings(messages, keys, published, order, first, sent):
     delivered = _most(taker, group, ~published, len(first))
     anew = _most(taker, group, ~published & ~is_repeat, len(first))
     anew = np.maximum(anew, np.minimum(delivered, 1))
+    codes, versions = factorized(one["firmware"].astype(np.int64))
+    versions = ["%d.%d" % divmod(number, 256) if number else None for number in versions.tolist()]
     columns = {
         "device": keys.devices.take(pa.array(chosen)),
         "stream": one["stream"].astype(np.int16),
         **{name: one[name].astype(np.int64) for name in ("boot", "sequence", "uptime_s")},
-        "firmware": _firmware(one),
+        "firmware": coded(codes, versions),
         "measured": measured(one),
         "ts": np.minimum(published_at, delivered_at),
         "published": pa.array(published_at, mask=published_at == FAR),

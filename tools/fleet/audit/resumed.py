@@ -29,7 +29,12 @@ def not_repeated(rows, sessions, flows):
     is_heard = (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
     missing &= is_heard[behind]
     # Whoever acknowledges nothing gets nothing more.
-    missing &= ~_is_stuck(rows, flows, missing)[direction, behind]
+    is_open = (flows.flow >= 0) & (flows.kind == PUBLISH)
+    is_open &= ~flows.is_complete[flows.flow] & ~missing[flows.flow]
+    row = flows.row[is_open]
+    is_stuck = np.zeros((2, len(rows.client_of)), bool)
+    is_stuck[rows.direction[row], rows.connection[row]] = True
+    missing &= ~is_stuck[direction, behind]
     # A broker that closes may have refused what it was sent.
     missing &= (direction == 1) | ~sessions.ended("closed_by_server")[ended]
     at = flows.publish_row[missing]
@@ -70,14 +75,4 @@ def _next_of_session(rows, sessions):
     is_present &= (sessions.level > 3) & ~sessions.is_one_way
     at = np.flatnonzero(same & is_present[keep[1:]])
     found[keep[at]] = keep[at + 1]
-    return found
-
-
-def _is_stuck(rows, flows, missing):
-    # [direction, connection]: was something sent there that was never answered?
-    found = np.zeros((2, len(rows.client_of)), bool)
-    open_here = (flows.flow >= 0) & (flows.kind == PUBLISH)
-    open_here &= ~flows.is_complete[flows.flow] & ~missing[flows.flow]
-    row = flows.row[open_here]
-    found[rows.direction[row], rows.connection[row]] = True
     return found

@@ -26,7 +26,7 @@ from .rows import FAR, grouped
 from .rules import BREACHES, LOSSES
 from .spans import Spans
 from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
-from .verdicts import BRIDGED, Copies, Late, Lost
+from .verdicts import BRIDGED, Copies, Late, Lost, is_plain_known
 from .wills import not_sent
 
 # What `routes` reads of messages.
@@ -46,20 +46,22 @@ def routes(messages, subscriptions, exempt=(), wills=_NO_WILLS):
     """
     laid = _laid(messages, subscriptions, wills)
     names, facts, spans, published, delivered, pairs, expected, found = laid
-    copies = Copies(facts, published, expected, delivered, found, pairs)
+    known = is_plain_known(facts, published, expected, delivered, found)
+    copies = Copies(facts, published, expected, delivered, found, pairs, known)
     strange = np.concatenate((copies.unexplained, copies.unknown))
     again = copies.repeated[~facts.is_reading[delivered.row[copies.repeated]]]
     again = found.group[again], delivered.ts[again]
     lost = Lost(facts, published, expected, found, strange, again)
-    late = Late(facts, names, published, expected, delivered, found, pairs, exempt)
+    late = Late(facts, names, published, expected, delivered, found, pairs, known, exempt)
     told = _findings(names, pairs, published, delivered, found, copies)
     of_wills = not_sent(names, facts, spans, wills).cast(schemas.FINDINGS)
     lost_rows = set(published.row[expected.message[lost.at]].tolist())
-    losses = _losses(messages, names, published, expected, pairs, lost)
-    losses = _with_groups(losses, messages, subscriptions)
+    losses = [_losses(messages, names, published, expected, pairs, lost)]
+    losses += _of_groups(messages, subscriptions) + _of_bridges(messages, lost_rows)
+    losses = [one.cast(losses[0].schema) for one in losses]
     return {
         "routes": _routes(names, pairs, expected, delivered, found, lost, copies, late),
-        "losses": _with_bridges(messages, lost_rows, losses),
+        "losses": pa.concat_tables(losses).unify_dictionaries(),
         "violations": _violations(messages, delivered, copies, late),
         "latency": _latency(messages, published, expected, delivered, found),
         "findings": pa.concat_tables([told, of_wills]),
@@ -76,16 +78,15 @@ def _laid(messages, subscriptions, wills, is_group=False):
     return names, facts, spans, published, delivered, pairs, expected, found
 
 
-def _with_groups(losses, messages, subscriptions):
-    # Those of subscribers, and what no member of a shared subscription got.
+def _of_groups(messages, subscriptions):
+    # What no member of a shared subscription got.
     both = groups.together(messages, subscriptions)
     if both is None:
-        return losses
+        return []
     mine, asked = both
     names, facts, _, published, _, pairs, expected, found = _laid(mine, asked, _NO_WILLS, True)
     lost = Lost(facts, published, expected, found, is_group=True)
-    more = _losses(mine, names, published, expected, pairs, lost)
-    return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
+    return [_losses(mine, names, published, expected, pairs, lost)]
 
 
 def _latency(messages, published, expected, delivered, found):
@@ -103,15 +104,14 @@ def _latency(messages, published, expected, delivered, found):
     return named.append_column("latency_ms", pa.array(ms))
 
 
-def _with_bridges(messages, lost_rows, losses):
+def _of_bridges(messages, lost_rows):
     found = not_passed_on(messages, lost_rows)
     if not found:
-        return losses
+        return []
     rows, passed = (pa.array(one, pa.int64()) for one in zip(*found, strict=True))
     chosen, bridge = messages.take(rows), messages.take(passed)
     reason = np.full(len(rows), BRIDGED)
-    more = _lost(chosen, bridge["client_id"], reason, numbers(chosen, "qos"))
-    return pa.concat_tables([losses, more.cast(losses.schema)]).unify_dictionaries()
+    return [_lost(chosen, bridge["client_id"], reason, numbers(chosen, "qos"))]
 
 
 def _routes(names, pairs, expected, delivered, found, lost, copies, late):

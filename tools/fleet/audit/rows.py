@@ -28,11 +28,21 @@ class Rows:
 
     def __init__(self, table):
         self.table = table.unify_dictionaries().combine_chunks()
-        connection, names, first_row = self._connections()
+        site, _ = dictionary(self.table["site"])
+        name, names = dictionary(self.table["connection"])
+        connection = grouped(site, name)
+        first_row = np.full(int(connection.max(initial=-1)) + 1, -1, np.int64)
+        first_row[connection[::-1]] = np.arange(len(connection))[::-1]
+        names = names.take(pa.array(name[first_row]))
         ts = _numbers(self.table["ts"].cast(pa.int64()))
-        client, start, rank = self._order_of(connection, names, first_row, ts)
+        start = over(np.minimum, len(names), connection, ts, FAR)
+        chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
+        codes, values = dictionary(identities(chosen["site"], chosen["client_id"], names))
+        client = ranks(values)[codes]
+        begin = self._in_file_order(connection, client, start)
+        order = np.lexsort((ranks(names), begin, client))
+        client, start, connection = client[order], start[order], ranked(order)[connection]
         number = _numbers(self.table["number"])
-        connection = rank[connection]
         order = np.lexsort((number, connection))
         self.source = order
         self.connection = connection.take(order)
@@ -74,30 +84,6 @@ class Rows:
     def is_opened(self, side):
         """For each connection: was the SYN of this side captured, which tells where it begins?"""
         return self.connections_with((self.kind == TYPES["TCP_OPEN"]) & (self.direction == side))
-
-    def touched_by_gap(self, connection, since):
-        """Are bytes of this connection missing at `since` or later?"""
-        first, last = self.first_of[connection : connection + 2]
-        is_gap = self.kind[first:last] == TYPES["GAP"]
-        return bool((is_gap & (self.ts[first:last] >= since)).any())
-
-    def _connections(self):
-        site, _ = dictionary(self.table["site"])
-        name, names = dictionary(self.table["connection"])
-        codes = grouped(site, name)
-        first_row = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
-        first_row[codes[::-1]] = np.arange(len(codes))[::-1]
-        return codes, names.take(pa.array(name[first_row])), first_row
-
-    def _order_of(self, connection, names, first_row, ts):
-        # -> (client, start, rank) of each connection; rank is its number from now on.
-        start = over(np.minimum, len(names), connection, ts, FAR)
-        chosen = self.table.select(["site", "client_id"]).take(pa.array(first_row))
-        codes, values = dictionary(identities(chosen["site"], chosen["client_id"], names))
-        client = ranks(values)[codes]
-        begin = self._in_file_order(connection, client, start)
-        order = np.lexsort((ranks(names), begin, client))
-        return client[order], start[order], ranked(order)
 
     def _in_file_order(self, connection, client, start):
         # What connections are sorted by: when they began, unless their places in the one file

@@ -25,8 +25,11 @@ def sequences(rows, sessions, flows):
     plain = unanswered(rows)
     plain = plain[rows.qos[plain] < 3]
     at = np.concatenate((flows.publish_row, plain))
-    group, first = _groups(rows, at)
-    count = len(first)
+    key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
+    group, uniques = factorized(key + rows.direction[at] * 4 + rows.qos[at])
+    count = len(uniques)
+    first = np.zeros(count, np.int64)  # one row of each group
+    first[group[::-1]] = at[::-1]
     of_flow = group[: len(flows.publish_row)]
     complete = flows.done_row < FAR
     wait = np.full(len(at), np.nan)
@@ -55,7 +58,16 @@ def sequences(rows, sessions, flows):
         "in_flight_max": over(np.maximum, count, group[judged], under_way, 0),
     }
     columns |= dict.fromkeys(_ROUTED, np.zeros(count, np.int64))
-    columns.update(_latencies(group, wait, count))
+    known = np.flatnonzero(~np.isnan(wait))
+    order = known[np.lexsort((wait[known], group[known]))]
+    who, value = group[order], wait[order]
+    begin, last = runs(who)
+    for name, part in _PERCENTILES.items():
+        # The nearest rank: a value that was measured, the same however rows were split.
+        behind = np.ceil(part * (last - begin + 1)).astype(np.int64)
+        latency = np.full(count, np.nan)
+        latency[who[begin]] = value[begin + behind - 1]
+        columns["latency_%s_ms" % name] = pa.array(latency, mask=np.isnan(latency))
     columns.update(rows.columns(("site", "client_id", "topic"), first))
     return table(columns, schemas.SEQUENCES)
 
@@ -85,26 +97,3 @@ def with_ends(own, found):
             columns[field.name] = both[field.name].fill_null(0)
     kept = pa.array(np.union1d(np.arange(count), target))
     return table(columns, schemas.SEQUENCES, both).take(kept)
-
-
-def _groups(rows, at):
-    # -> (group of each message, one row of each group).
-    key = (rows.client[at] * (len(rows.topics) + 1) + rows.topic[at] + 1) * 8
-    codes, uniques = factorized(key + rows.direction[at] * 4 + rows.qos[at])
-    first = np.zeros(len(uniques), np.int64)
-    first[codes[::-1]] = at[::-1]
-    return codes, first
-
-
-def _latencies(group, wait, count):
-    columns = {name: np.full(count, np.nan) for name in _PERCENTILES}
-    known = np.flatnonzero(~np.isnan(wait))
-    order = known[np.lexsort((wait[known], group[known]))]
-    who, value = group[order], wait[order]
-    first, last = runs(who)
-    for name, part in _PERCENTILES.items():
-        # The nearest rank: a value that was measured, the same however rows were split.
-        behind = np.ceil(part * (last - first + 1)).astype(np.int64)
-        columns[name][who[first]] = value[first + behind - 1]
-    masked = ((name, pa.array(one, mask=np.isnan(one))) for name, one in columns.items())
-    return {"latency_%s_ms" % name: one for name, one in masked}

@@ -59,7 +59,16 @@ class Sessions:
         for kind, reasons in _GOODBYES.items():
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
         self._ending = self.at_goodbye(kinds[rows.kind, rows.direction], 0)
-        self.end, self.lapse = self._ends()
+        self.end = self.at_goodbye(rows.ts, rows.end_of)
+        # Seconds that each session outlives its connection.
+        own = answer.numbers("session_expiry_s", -1)
+        at_5 = np.where(own < 0, hello.numbers("session_expiry_s"), own)
+        expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
+        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
+        said = parsed(rows.strings("detail", bye))
+        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
+            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
+        self.lapse = np.where(expiry_s >= _NEVER_S, FAR, self.end + expiry_s * 1_000_000)
         self._number(count)
 
     def _one_way(self, count):
@@ -79,19 +88,6 @@ class Sessions:
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
 
-    def _ends(self):
-        rows = self.rows
-        end = self.at_goodbye(rows.ts, rows.end_of)
-        # Seconds that each session outlives its connection.
-        own = self.answer.numbers("session_expiry_s", -1)
-        at_5 = np.where(own < 0, self.hello.numbers("session_expiry_s"), own)
-        expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
-        bye = np.flatnonzero((rows.kind == TYPES["DISCONNECT"]) & (rows.direction == 0))
-        said = parsed(rows.strings("detail", bye))
-        for connection, detail in zip(rows.connection[bye].tolist(), said, strict=True):
-            expiry_s[connection] = detail.get("session_expiry_s", expiry_s[connection])
-        return end, np.where(expiry_s >= _NEVER_S, FAR, end + expiry_s * 1_000_000)
-
     def _number(self, count):
         # Among connections that were not refused; `before` is the client's one before.
         rows = self.rows
@@ -105,7 +101,12 @@ class Sessions:
         first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
 
         is_over = ~is_first & (self.lapse[before] <= rows.start_of[one])
-        begins = self._begins(is_over, one)
+        # Does a session begin here, as far as was captured?  Level 3 has no way to say that no
+        # session was found.
+        present = self.answer.numbers("session_present", -1)[one]
+        is_told = (self.level[one] > 3) & (present >= 0)
+        begins = np.where(is_told, present == 0, self.clean[one] | is_over)
+        begins &= self.hello.row[one] >= 0
         self._server, self._servers = servers(rows.strings("connection", rows.first_of[:count]))
         server = self._server
         is_elsewhere = ~is_first & (server[one] != server[before])
@@ -145,14 +146,6 @@ class Sessions:
         """The address of the server to which the connections of these rows lead, as Arrow."""
         codes = self._server[self.rows.connection[at]]
         return pa.DictionaryArray.from_arrays(pa.array(codes), self._servers)
-
-    def _begins(self, is_over, chosen):
-        # Does a session begin with each of the `chosen` connections, as far as was captured?
-        present = self.answer.numbers("session_present", -1)[chosen]
-        # Level 3 has no way to say that no session was found.
-        is_told = (self.level[chosen] > 3) & (present >= 0)
-        begins = np.where(is_told, present == 0, self.clean[chosen] | is_over)
-        return begins & (self.hello.row[chosen] >= 0)
 
     def first_rows(self):
         """The first row of each connection's session."""

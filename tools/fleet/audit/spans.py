@@ -40,7 +40,8 @@ class Spans:
 
     def __init__(self, subscriptions, names):
         filters = texts(subscriptions["filter"])
-        topics, codes = names.sorted_topics()
+        known = sorted((name, number) for number, name in enumerate(names.topics) if name)
+        topics, codes = [name for name, _ in known], np.array([one for _, one in known], np.int64)
         found = matched(set(filters), topics)
         sizes = np.array([len(found[text]) for text in filters], np.int64)
         rows = np.flatnonzero((sizes > 0) & names.is_here)

@@ -178,20 +178,17 @@ def _holes(rows, gaps, flows, clock):
     # were there twice say as little.
     found: dict = {}
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
-    stray = np.concatenate((stray[rows.direction[stray] == 0], _nameless(rows)))
+    # Deliveries by an alias that was given before the capture, or in missing bytes.
+    is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
+    is_nameless = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
+    is_nameless &= is_empty[rows.topic] & (rows.level == 5)
+    stray = np.append(stray[rows.direction[stray] == 0], np.flatnonzero(is_nameless))
     ts = rows.ts[stray].tolist()
     strays = zip(rows.client[stray].tolist(), ts, ts, strict=True)
     for client, *times in (*gaps.times(rows), *clock.holes(), *strays):
         for known, one in zip(found.setdefault(client, ([], [])), times, strict=True):
             known.append(one)
     return found
-
-
-def _nameless(rows):
-    # Deliveries by an alias that was given before the capture, or in missing bytes.
-    is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
-    is_delivery = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
-    return np.flatnonzero(is_delivery & is_empty[rows.topic] & (rows.level == 5))
 
 
 class _Lives:
@@ -208,12 +205,17 @@ class _Lives:
         self._width = int(number.max(initial=0)) + 2
         key = client * self._width + number
         self._is_first = begins(key)
-        self._first, self._last = runs(key)
+        self._first, last = runs(key)
         self._keys = key[self._first]
         self._of = self.places(rows.client_of, sessions.number)  # each connection
         at = rows.connections_of[:-1]
         self.last_seen = np.maximum.reduceat(rows.end_of, at) if len(at) else rows.end_of
-        self.end = self._ends(rows, sessions, client)
+        # The session's last connection decides when it is over, or the next session does.
+        first = self._first
+        end = np.minimum(sessions.lapse[keep[last]], self.last_seen[client[last]])
+        follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
+        end[follows] = np.minimum(end[follows], rows.start_of[keep[first[follows + 1]]])
+        self.end = np.append(end, FAR)
         self._times(rows, sessions)
         bridges = sessions.hello.flags("is_bridge")[keep]
         self.is_bridge = self._over(np.logical_or, bridges, False)
@@ -236,15 +238,6 @@ class _Lives:
         # Over the connections of each session.
         found = function.reduceat(values, self._first) if len(values) else values
         return np.append(found, none).astype(values.dtype)
-
-    def _ends(self, rows, sessions, client):
-        first, last = self._first, self._last
-        # The session's last connection decides when it is over, or the next session does.
-        end = np.minimum(sessions.lapse[self._keep[last]], self.last_seen[client[last]])
-        follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
-        start = rows.start_of[self._keep[first[follows + 1]]]
-        end[follows] = np.minimum(end[follows], start)
-        return np.append(end, FAR)
 
     def _times(self, rows, sessions):
         answer = sessions.answer.row[self._keep]

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns import whole
-from ..mqtt import matches
 from .rows import FAR, clients, dictionary, equal_ones, grouped
 
 UNKNOWN = -1  # server of a will
@@ -36,23 +35,9 @@ class Names:
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.is_captured = numbers(messages, "packet_bytes") > 0
 
-    def sorted_topics(self):
-        """-> (all topics but no text, in order; the number of each)."""
-        known = sorted((name, number) for number, name in enumerate(self.topics) if name)
-        return [name for name, _ in known], np.array([one for _, one in known], np.int64)
-
     def client_name(self, number):
         """The client id of a client's number, None where it is not known."""
         return self.clients[number % len(self.clients)]
-
-    def topic_bytes(self, places):
-        """The length of the topics of these places."""
-        sizes = np.array([len((name or "").encode()) for name in self.topics], np.int64)
-        return sizes[places % len(self.topics)]
-
-    def exempt(self, filters):
-        """For each topic: does one of the filters match it?"""
-        return np.array([any(matches(f, n or "") for f in filters) for n in self.topics], bool)
 
 
 def _joined(columns):
@@ -136,20 +121,16 @@ class Published:
         for name in ("position", "qos", "accepted"):
             columns[name] = getattr(facts, name)[row]
         if wills.num_rows:
-            columns = _with_wills(columns, names, wills)
+            count = len(wills)
+            more = {name: np.full(count, FAR) for name in ("position", "accepted", "expires")}
+            more |= {"row": np.full(count, -1), "server": np.full(count, UNKNOWN)}
+            more |= {"place": names.place_of_will, "client": names.client_of_will}
+            of_will = (("sent", "since"), ("hash", "payload_hash"), ("qos", "qos"))
+            more |= {name: numbers(wills, one) for name, one in of_will}
+            columns = {name: np.append(values, more[name]) for name, values in columns.items()}
         order = np.lexsort([columns[name] for name in ("position", "client", "sent", "place")])
         for name, values in columns.items():
             setattr(self, name, values[order])
-
-
-def _with_wills(columns, names, wills):
-    count = len(wills)
-    more = {name: np.full(count, FAR) for name in ("position", "accepted", "expires")}
-    more |= {"row": np.full(count, -1), "server": np.full(count, UNKNOWN)}
-    more |= {"place": names.place_of_will, "client": names.client_of_will}
-    of_will = (("sent", "since"), ("hash", "payload_hash"), ("qos", "qos"))
-    more |= {name: numbers(wills, one) for name, one in of_will}
-    return {name: np.concatenate((values, more[name])) for name, values in columns.items()}
 
 
 class Delivered:

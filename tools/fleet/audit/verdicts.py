@@ -6,6 +6,7 @@ For `routes`; works on numbers alone.
 import numpy as np
 
 from ..columns import marked, over
+from ..mqtt import matches
 from .alignment import LATE_US, SKEW_US
 from .messages import GRACE_US
 from .rows import FAR, grouped, running_max, running_max_breaks
@@ -217,9 +218,9 @@ _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE, _MEMBERS, BRIDGED = r
 _REGULAR = 9  # so many delivered for each that is not
 
 
-def _is_plain_known(facts, published, expected, delivered, found):
-    # For each pair: has every delivery a captured message, with no bytes missing between the
-    # first message and the last?
+def is_plain_known(facts, published, expected, delivered, found):
+    """For each pair: has every delivery a captured message, with no bytes missing between the
+    first message and the last?"""
     sent = published.row[expected.message]
     known = ~found.has_unknown
     if facts.gaps.any():
@@ -244,7 +245,7 @@ class Copies:
     the same.
     """
 
-    def __init__(self, facts, published, expected, delivered, found, pairs):
+    def __init__(self, facts, published, expected, delivered, found, pairs, known):
         extra = np.flatnonzero(found.is_extra)
         pair, row = delivered.pair[extra], delivered.row[extra]
         group = found.group[extra]
@@ -262,7 +263,6 @@ class Copies:
         # What is short says little; what came around it once, in a session that is known, more.
         is_told = few & facts.is_known[row] & (extras[group] == 1)
         distinct = alone & (is_told | (facts.payload_bytes[row] >= _DISTINCT_BYTES))
-        known = _is_plain_known(facts, published, expected, delivered, found)
         distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
         distinct &= marked(count, found.groups[(sent >= 0) & facts.has_client[sent]])[group]
@@ -302,7 +302,7 @@ def _is_one_of_few(found, pair, group, extras):
 class Late:
     """Deliveries (places in `delivered`) behind a later message of the same producer."""
 
-    def __init__(self, facts, names, published, expected, delivered, found, pairs, exempt):
+    def __init__(self, facts, names, published, expected, delivered, found, pairs, known, exempt):
         at = np.flatnonzero(found.entry >= 0)
         entry = found.entry[at]
         message = expected.message[entry]
@@ -312,7 +312,8 @@ class Late:
         # When the broker got what was sent twice is not known.
         keep &= ~facts.is_repeated[sent]
         if exempt:
-            keep &= ~names.exempt(exempt)[names.topic[row]]
+            is_exempt = [any(matches(f, n or "") for f in exempt) for n in names.topics]
+            keep &= ~np.array(is_exempt, bool)[names.topic[row]]
         at, entry, message, sent = at[keep], entry[keep], message[keep], sent[keep]
         keys = (delivered.pair[at], delivered.session[at], published.client[message])
         group = grouped(*keys, delivered.qos[at])
@@ -328,10 +329,7 @@ class Late:
         may_copy = np.bincount(found.groups, expected.more_copies, len(found.equal)) > 0
         late = late[~(copied & may_copy)[found.group[at[late]]]]
         late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]
-        known = _is_plain_known(facts, published, expected, delivered, found)
-        self._judge(facts, expected, delivered, found, known, at[late], entry[late])
-
-    def _judge(self, facts, expected, delivered, found, known, at, entry):
+        at, entry = at[late], entry[late]
         # Only a payload of its own says which message it is, unless all came soon.
         reading = facts.is_reading[delivered.row[at]]
         pair, group = delivered.pair[at], found.group[at]

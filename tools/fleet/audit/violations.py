@@ -273,19 +273,15 @@ def _unreleased(rows, flows):
     last = over(np.maximum, (2, len(rows.client_of)), of, rows.ts[packet], 0)
     is_late = last[side, where] >= rows.ts[received] + GRACE_US
     at, received, side, where = (one[is_late] for one in (at, received, side, where))
-    is_read = _last_answered(rows, flows)[side, where] > received
-    said = "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL"
-    yield at[is_read], *said
-    yield at[~is_read], *said, "unread"
-
-
-def _last_answered(rows, flows):
-    # [side, connection]: the last PUBLISH there that this side answered, and so had read.
+    # It had read what it answered, and so what came before that.
     is_here = flows.answer_row < FAR
     row, answer = flows.publish_row[is_here], flows.answer_row[is_here]
     row = row[rows.connection[row] == rows.connection[answer]]
     of = 1 - rows.direction[row], rows.connection[row]
-    return over(np.maximum, (2, len(rows.client_of)), of, row, -1)
+    is_read = over(np.maximum, last.shape, of, row, -1)[side, where] > received
+    said = "MQTT-4.3.3-4", "PUBREC came, and was not answered by PUBREL"
+    yield at[is_read], *said
+    yield at[~is_read], *said, "unread"
 
 
 def _orders(rows, flows):
@@ -300,7 +296,17 @@ def _orders(rows, flows):
         (at_2 & from_broker, sent, pubrec, "MQTT-4.6.0-3", late % ("PUBREC", "PUBLISH")),
         (at_2 & ~from_broker, pubrec, pubrel, "MQTT-4.6.0-4", late % ("PUBREL", "PUBREC")),
     )
-    yield from (_order(rows, *check) for check in checks)
+    # Effects must come in the order of their causes, on the same connection.
+    for mask, cause, effect, requirement, text in checks:
+        mask &= (cause < FAR) & (effect < FAR)
+        cause, effect = cause[mask], effect[mask]
+        same = rows.connection[cause] == rows.connection[effect]
+        # Each in its cause's place is in order without sorting.
+        follows = np.full(len(rows), -1)
+        follows[cause[same]] = effect[same]
+        effect = follows[follows >= 0]
+        bad = running_max_breaks(rows.connection[effect], effect)
+        yield effect[bad], requirement, text
     # 4.6.0-1: the first repeat of each message on a connection, in the order of the messages.
     again = np.flatnonzero(flows.is_repeat & flows.is_moved & (flows.flow >= 0))
     again = again[rows.direction[flows.row[again]] == 0]
@@ -308,19 +314,6 @@ def _orders(rows, flows):
     begun = flows.publish_row[flows.flow[again]]
     bad = running_max_breaks(rows.connection[flows.row[again]], begun)
     yield flows.row[again][bad], "MQTT-4.6.0-1", "sent again before an earlier message"
-
-
-def _order(rows, mask, cause, effect, requirement, text):
-    # Effects must come in the order of their causes, on the same connection.
-    mask = mask & (cause < FAR) & (effect < FAR)
-    cause, effect = cause[mask], effect[mask]
-    same = rows.connection[cause] == rows.connection[effect]
-    cause, effect = cause[same], effect[same]
-    # Each in its cause's place is in order without sorting.
-    follows = np.full(len(rows), -1)
-    follows[cause] = effect
-    effect = follows[follows >= 0]
-    return effect[running_max_breaks(rows.connection[effect], effect)], requirement, text
 
 
 def silences(rows, sessions, gaps, clock):

@@ -34,7 +34,10 @@ def envelope(payload, topic, counters=COUNTERS):
     if stream is None:
         stream = zlib.crc32((topic or "").encode()) & 0xFF
     uptime = _number(fields, ("uptime_s", "uptime")) or 0
-    head = (MAGIC, 2, _firmware(fields), boot, number, uptime, stream, 0, _name(device or ""))
+    text = next((str(fields[name]) for name in _FIRMWARES if name in fields), "")
+    found = re.match(r"v?(\d{1,2})\.(\d{1,2})", text)
+    firmware = int(found[1]) << 8 | int(found[2]) if found else 0
+    head = (MAGIC, 2, firmware, boot, number, uptime, stream, 0, _name(device or ""))
     return _HEADER.pack(*head, _number(fields, ("time",)) or 0)
 
 
@@ -44,12 +47,6 @@ def _number(fields, names, most=0xFFFFFFFF):
         if type(value) is int and 0 <= value <= most:
             return value
     return None
-
-
-def _firmware(fields):
-    text = next((str(fields[name]) for name in _FIRMWARES if name in fields), "")
-    found = re.match(r"v?(\d{1,2})\.(\d{1,2})", text)
-    return int(found[1]) << 8 | int(found[2]) if found else 0
 
 
 def _name(text):

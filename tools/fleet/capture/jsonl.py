@@ -32,8 +32,9 @@ def read_events(source, tally, counters=COUNTERS):
         for line in stream:
             if line.strip():
                 count += 1
-                row = _row(line, offset, tally) if _is_whole(line, tally) else None
-                if row:
+                if tally.is_growing and not line.endswith(b"\n"):
+                    tally.cut_short(0, "line without an end")
+                elif row := _row(line, offset, tally):
                     rows.append(row)
             offset += len(line)
             if len(rows) >= _BATCH_ROWS:
@@ -42,13 +43,6 @@ def read_events(source, tally, counters=COUNTERS):
     tally.add("lines", count)
     if rows:
         yield _batch(source, rows, counters)
-
-
-def _is_whole(line, tally):
-    if line.endswith(b"\n") or not tally.is_growing:
-        return True
-    tally.cut_short(0, "line without an end")
-    return False
 
 
 def _row(line, offset, tally):

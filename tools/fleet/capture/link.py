@@ -107,18 +107,14 @@ def segments(frames, ports, tally):
         _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
         index, at, *rest = (one[is_tcp] for one in (index, at, *rest))
     found = _tcp(read, frames, ports, tally, index, at, end[index], *rest)
-    return replace(found, set_back=_set_back(frames, tally))
-
-
-def _set_back(frames, tally):
     # Where the clock was set; two cards whose clocks differ write by turns.
     before = frames.ts[0] if tally.last_ts is None else tally.last_ts
     times = np.concatenate(([before], frames.ts))
     tally.last_ts = int(frames.ts[-1])
     at = np.flatnonzero(np.diff(times) < -SET_US)
-    offsets = frames.base + frames.start[at]
-    found = zip(offsets.tolist(), times[at].tolist(), times[at + 1].tolist(), strict=True)
-    return tuple(found) if len(at) <= _MOST_SET else ()
+    columns = frames.base + frames.start[at], times[at], times[at + 1]
+    set_back = zip(*(one.tolist() for one in columns), strict=True)
+    return replace(found, set_back=tuple(set_back) if len(at) <= _MOST_SET else ())
 
 
 def _tunnels(tally, numbers, names):
@@ -142,16 +138,12 @@ def _network(read, link, start, end, tally):
             break
         kind[tagged] = read.u16[at[tagged] + 2]
         at[tagged] += 4
-    _skip_snap(read, at, kind, end)
-    return at, kind
-
-
-def _skip_snap(read, at, kind, end):
     found = np.flatnonzero((kind <= _MOST_LENGTH) & (at + 8 <= end))
     place = at[found]
     found = found[(read.u32[place] == _SNAP[0]) & (read.u16[place + 4] == _SNAP[1])]
     kind[found] = read.u16[at[found] + 6]
     at[found] += 8
+    return at, kind
 
 
 def _internet(read, at, kind, end, tally):

@@ -70,8 +70,13 @@ class Walker:
             append(pos)
             pos = after
         self._tally.add("frames", len(starts))
-        found = [_frames(array, base, starts, self._header)] if starts else []
-        return found, pos, is_bad
+        if not starts:
+            return [], pos, is_bad
+        u32, at = words(array, self._header.order + "u4"), np.array(starts, np.int64)
+        seconds, fraction, size = (u32[at + place].astype(np.int64) for place in (0, 4, 8))
+        ts = seconds * 1_000_000 + fraction // self._header.per_us
+        frames = Frames(array, base, at + RECORD_BYTES, size, ts, self._header.link)
+        return [frames], pos, is_bad
 
     def may_begin(self, window, count):
         header = self._header
@@ -88,13 +93,3 @@ class Walker:
         is_good &= fraction < 1_000_000 * per_us
         is_good &= before is None or abs(second - before) <= _MAX_STEP_S
         return pos + RECORD_BYTES + size if is_good else -1, second
-
-
-def _frames(array, base, starts, header):
-    u32 = words(array, header.order + "u4")
-    at = np.array(starts, np.int64)
-    seconds = u32[at].astype(np.int64)
-    fraction = u32[at + 4].astype(np.int64)
-    ts = seconds * 1_000_000 + fraction // header.per_us
-    size = u32[at + 8].astype(np.int64)
-    return Frames(array, base, at + RECORD_BYTES, size, ts, header.link)

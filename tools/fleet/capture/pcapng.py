@@ -151,12 +151,6 @@ class Walker:
             return []
         self.tally.add("frames", len(at))
         units = u32[at + 12].astype(np.uint64) << np.uint64(32) | u32[at + 16]
-        ts = self._times(units, place, is_simple, at, base)
-        links = np.array([one.link for one in self.interfaces], np.int64)
-        is_one = (links == links[0]).all()
-        return [Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])]
-
-    def _times(self, units, place, is_simple, at, base):
         used = np.unique(place).tolist()
         ts = np.empty(len(place), np.int64)
         for one in used:
@@ -170,7 +164,9 @@ class Walker:
             known = np.maximum.accumulate(np.where(no_time, -1, np.arange(len(ts))))
             ts = np.where(known < 0, self._last_ts, ts[known])
         self._last_ts = int(ts[-1])
-        return ts
+        links = np.array([one.link for one in self.interfaces], np.int64)
+        is_one = (links == links[0]).all()
+        return [Frames(array, base, start, held, ts, int(links[0]) if is_one else links[place])]
 
 
 class _Hopper(Walker):

@@ -113,12 +113,6 @@ def read_text(kind, body, level):
     return (to_json(fields) if fields else None), error
 
 
-def read_connect(body):
-    """-> (client id or None, level, JSON, error) of a CONNECT."""
-    fields, error = read(1, body, 0)
-    return fields.get("client_id"), fields.get("level", 0), to_json(fields), error
-
-
 def _named(properties, *kinds):
     # Those of these kinds that are there, by their names.
     return {_NAMES[kind]: properties[kind] for kind in kinds if kind in properties}

@@ -230,14 +230,11 @@ def _is_connect(segments, at):
 def _name(segments, at):
     # What the connection is called that begins with this segment.
     names = ("client_high", "client_low", "server_high", "server_low", "ports", "ts")
-    high, low, *server, ports, ts = (int(getattr(segments, one)[at]) for one in names)
-    client = "%s:%d" % (_address(high, low), ports >> 16)
-    return "%s-%s@%s" % (client, _server(*server, ports & 0xFFFF), _time(ts))
-
-
-@lru_cache(4096)
-def _server(high, low, port):
-    return "%s:%d" % (_address(high, low), port)
+    *ends, ports, ts = (int(getattr(segments, one)[at]) for one in names)
+    client, server = _address(*ends[:2]), _address(*ends[2:])
+    second = _second(ts // 1_000_000)
+    time = second + ".%06d" % (ts % 1_000_000) if second else str(ts)
+    return "%s:%d-%s:%d@%s" % (client, ports >> 16, server, ports & 0xFFFF, time)
 
 
 @lru_cache(65_536)
@@ -245,11 +242,6 @@ def _address(high, low):
     if high == 0 and low >> 32 == 0xFFFF:
         return "%d.%d.%d.%d" % tuple((low & 0xFFFFFFFF).to_bytes(4, "big"))
     return "[%s]" % ipaddress.IPv6Address(high << 64 | low)
-
-
-def _time(ts):
-    second = _second(ts // 1_000_000)
-    return second + ".%06d" % (ts % 1_000_000) if second else str(ts)
 
 
 @lru_cache(4096)

@@ -33,10 +33,11 @@ def introduce(packets, connections):
     kind = packets.data[packets.at] >> 4
     hellos = {}
     for at, body in _bodies(packets, np.flatnonzero(kind == _CONNECT)):
-        client_id, level, *hellos[at] = connect.read_connect(body)
+        said, error = connect.read(_CONNECT, body, 0)
+        hellos[at] = connect.to_json(said), error
         connection = connections[int(packets.stream[at]) >> 1]
         if connection.client_id is None:
-            connection.client_id, connection.level = client_id, level
+            connection.client_id, connection.level = said.get("client_id"), said.get("level", 0)
     # Only at level 5 a CONNACK can give a client its id.
     for at, body in _bodies(packets, np.flatnonzero(kind == _CONNACK)):
         connection = connections[int(packets.stream[at]) >> 1]

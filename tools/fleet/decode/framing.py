@@ -100,7 +100,13 @@ class Framer:
         """
         self._sync.reserve(len(is_opened))
         direct, rest = self._direct(pieces, is_opened)
-        slow = _to_parts(rest)
+        slow: dict[int, list] = {}
+        names = ("stream", "start", "size", "ordinal", "ts", "offset")
+        columns = (getattr(rest, name).tolist() for name in names)
+        view = rest.data.data
+        for stream, start, size, ordinal, ts, offset in zip(*columns, strict=True):
+            part = Part(bytes(view[start : start + size]), ordinal, ts, offset, 0)
+            slow.setdefault(stream, []).append(part)
         for stream, more in parts.items():
             if more:
                 slow.setdefault(stream, []).extend(more)
@@ -123,7 +129,14 @@ class Framer:
         is_first = begins(pieces.stream)
         first, group = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         streams = pieces.stream[first]
-        is_fit = self._is_fit(pieces, first, streams, is_opened)
+        known, start, direction = self._sync.array[streams], pieces.start[first], streams & 1
+        opener = np.where(direction == 0, 0x10, 0x20)
+        is_opener = is_opened[streams] & (pieces.data[start] == opener)
+        # CONNECT says so by name: "MQTT" or "MQIsdp" (31-2.2-PROTO).
+        body = start + 2 + (pieces.data[start + 1] > 127)
+        is_named = (pieces.data[body + 2] == ord("M")) & (pieces.data[body + 3] == ord("Q"))
+        is_fit = (known == _SYNCED) | ((known == _NEW) & is_opener & (is_named | (direction == 1)))
+        is_fit &= ~np.isin(streams, list(self._tail))
         until = pieces.start + pieces.size
         piece, at, body, end, is_whole = walk(pieces.data, pieces.start, until)
         is_fit[group[~is_whole]] = False
@@ -136,18 +149,6 @@ class Framer:
         stream, ordinal, ts = (one[piece] for one in (pieces.stream, pieces.ordinal, pieces.ts))
         packets = Packets(pieces.data, at, body, end, stream, ordinal, ts, offset)
         return packets, pieces.take(~keep)
-
-    def _is_fit(self, pieces, first, streams, is_opened):
-        known = self._sync.array[streams]
-        start = pieces.start[first]
-        direction = streams & 1
-        opener = np.where(direction == 0, 0x10, 0x20)
-        is_opener = is_opened[streams] & (pieces.data[start] == opener)
-        # CONNECT says so by name: "MQTT" or "MQIsdp" (31-2.2-PROTO).
-        body = start + 2 + (pieces.data[start + 1] > 127)
-        is_named = (pieces.data[body + 2] == ord("M")) & (pieces.data[body + 3] == ord("Q"))
-        is_fit = (known == _SYNCED) | ((known == _NEW) & is_opener & (is_named | (direction == 1)))
-        return is_fit & ~np.isin(streams, list(self._tail))
 
     def _frame(self, stream, parts, is_opened, joined):
         if stream in self._tail and not parts[0].missing:
@@ -334,17 +335,6 @@ class _Joined:
 
     def packets(self):
         return Packets(padded(self._data), *np.array(self.rows).T) if self.rows else None
-
-
-def _to_parts(pieces):
-    parts = {}
-    columns = (pieces.stream, pieces.start, pieces.size, pieces.ordinal, pieces.ts, pieces.offset)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    view = pieces.data.data
-    for stream, start, size, ordinal, ts, offset in rows:
-        part = Part(bytes(view[start : start + size]), ordinal, ts, offset, 0)
-        parts.setdefault(stream, []).append(part)
-    return parts
 
 
 _PROXY_1, _PROXY_2 = b"PROXY ", b"\r\n\r\n\0\r\nQUIT\n"

@@ -99,30 +99,26 @@ class _Schedule:
         is_new = [
             is_data[at] and covered[one].add(begin[at], end[at]) for at, one in enumerate(side)
         ]
-        self._is_copy = [a and not b for a, b in zip(is_data, is_new, strict=True)]
-        self._ahead = [self._lowest_from(is_new, one) for one in (0, 1)]
+        is_copy = [a and not b for a, b in zip(is_data, is_new, strict=True)]
+        # Where the first new bytes of each side begin, from each place on.
+        self._ahead = []
+        for one in (0, 1):
+            both = zip(is_new, side, begin, strict=True)
+            lowest = [at if new and mine == one else _BEYOND for new, mine, at in both][::-1]
+            self._ahead.append(list(accumulate(lowest, min, initial=_BEYOND))[::-1])
         self._waiting: tuple[list, list] = ([], [])  # heaps of (begin, place)
         self.order, self.ts = [], []
         for at in range(len(side)):
-            self._reach(at)
+            own = self._waiting[side[at]]
+            is_behind = bool(own) and own[0][0] < begin[at]
+            if not is_copy[at] and (is_behind or self._has_to_wait(at, at)):
+                heapq.heappush(own, (begin[at], at))
+            else:
+                self._take(at, ts[at])
+            while self._release(at):
+                pass
         for _, at in sorted((*self._waiting[0], *self._waiting[1]), key=lambda one: one[1]):
             self._take(at, ts[at])
-
-    def _lowest_from(self, is_new, one):
-        # Where the first new bytes of this side begin, from each place on.
-        both = zip(is_new, self._side, self._begin, strict=True)
-        mine = [begin if new and side == one else _BEYOND for new, side, begin in both]
-        return list(accumulate(reversed(mine), min, initial=_BEYOND))[::-1]
-
-    def _reach(self, at):
-        own = self._waiting[self._side[at]]
-        is_behind = bool(own) and own[0][0] < self._begin[at]
-        if not self._is_copy[at] and (is_behind or self._has_to_wait(at, at)):
-            heapq.heappush(own, (self._begin[at], at))
-        else:
-            self._take(at, self._ts[at])
-        while self._release(at):
-            pass
 
     def _has_to_wait(self, at, reached):
         # For bytes that come behind the place reached, or that wait themselves?

@@ -70,7 +70,12 @@ class Streams:
 
         order, group, seq, size = order[is_data], group[is_data], seq[is_data], size[is_data]
         rel = wrapped(seq - base[group])
-        before, reached = _reached(rel + size, group, len(uniques))
+        # How far each stream had come before each segment, and at the end of the batch.
+        floor = group * _APART
+        reach = np.maximum.accumulate(np.maximum(rel + size, 0) + floor)
+        before = np.maximum(np.concatenate(([0], reach[:-1])) - floor, 0)
+        reached = np.zeros(len(uniques), np.int64)
+        reached[group] = reach - floor  # the last assignment of each stream stays
         is_slow = np.zeros(len(uniques), bool)
         is_slow[group[(rel > before) | (segments.held[order] < size)]] = True
         if self._reorders:
@@ -129,14 +134,3 @@ class Streams:
         parts = {stream: reorder.finish() for stream, reorder in self._reorders.items()}
         self._reorders.clear()
         return {stream: out for stream, out in parts.items() if out}
-
-
-def _reached(end, group, count):
-    # How far each stream had come before each segment, and at the end of the batch.
-    floor = group * _APART
-    reach = np.maximum.accumulate(np.maximum(end, 0) + floor)
-    before = np.concatenate(([0], reach[:-1]))
-    before = np.maximum(before - floor, 0)
-    reached = np.zeros(count, np.int64)
-    reached[group] = reach - floor  # the last assignment of each stream stays
-    return before, reached

@@ -28,7 +28,13 @@ def explained(losses, connections, findings):
     """
     server = _servers(losses["connection"])
     is_away = _away(losses, connections)
-    restarts, known = _restarts(connections), _findings(findings)
+    restarts = _restarts(connections)
+    known: dict[tuple, list] = {}  # {(site, client): [(cause, from, until)]}
+    some = findings.filter(pc.is_in(findings["finding"], pa.array(list(_BY_FINDING))))
+    for row in some.to_pylist():
+        low, high = (microseconds(row[one]) for one in ("first_seen", "last_seen"))
+        entry = _BY_FINDING[row["finding"]], low - _NEAR_US, high + _NEAR_US
+        known.setdefault((row["site"], row["client_id"]), []).append(entry)
     rows = losses.to_pylist()
     for at, row in enumerate(rows):
         ts, site = microseconds(row["ts"]), row["site"]
@@ -100,17 +106,6 @@ def _away(losses, connections):
         own = times.get(key, ())
         result[at] = bool(own) and not any(begin <= ts[at] <= end for begin, end in own)
     return result
-
-
-def _findings(findings):
-    # {(site, client): [(cause, from, until)]}
-    found: dict[tuple, list] = {}
-    some = findings.filter(pc.is_in(findings["finding"], pa.array(list(_BY_FINDING))))
-    for row in some.to_pylist():
-        low, high = (microseconds(row[one]) for one in ("first_seen", "last_seen"))
-        entry = _BY_FINDING[row["finding"]], low - _NEAR_US, high + _NEAR_US
-        found.setdefault((row["site"], row["client_id"]), []).append(entry)
-    return found
 
 
 def _summed(losses, connections, restarts):

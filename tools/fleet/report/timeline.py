@@ -98,9 +98,7 @@ def shown(rows):
 
 def _percentile(bins, part):
     # The middle of the bin, in milliseconds.
-    wanted, seen = part * sum(bins.values()), 0
-    for size in sorted(bins):
-        seen += bins[size]
-        if seen >= wanted:
-            break
+    sizes = sorted(bins)
+    reached = np.cumsum([bins[size] for size in sizes])
+    size = sizes[np.searchsorted(reached, part * reached[-1])]
     return round(2 ** ((size + 0.5) / _PER_DOUBLING) - 1, 2)

@@ -73,11 +73,15 @@ def run(context, folder, out, options, progress=lambda done, total: None, report
         part.is_growing = any(now - one.changed_s < _SETTLED_S for one in part.sources)
     buckets = options.buckets or count_buckets(found, context.defaultParallelism)
     later = count_later_buckets(buckets, context.defaultParallelism)
-    plan = _plan(options, str(out), buckets, later)
     rows = context.parallelize(parts, 1 if buckets == 1 else len(parts))
     try:
         with _watched(context, progress):
-            told = _through(rows, plan).collect()
+            for step, number in _plan(options, str(out), buckets, later):
+                rows = rows.mapPartitions(partial(_task, step))
+                # Where all are in one already, Spark makes one task of all steps.
+                if number and max(number, rows.getNumPartitions()) > 1:
+                    rows = rows.partitionBy(number, int)
+            told = rows.collect()
         return tables.publish(out, _driver_rows(told, str(out)), report)
     except BaseException:
         tables.discard(out)
@@ -92,15 +96,6 @@ def _plan(options, out, buckets, later):
         plan.append((lambda pairs: steps.decode(pairs, buckets, options.counters), buckets))
     plan.append((lambda pairs: steps.judge(pairs, later, out), later))
     return [*plan, (lambda pairs: steps.relate(pairs, options.exempt, out), 0)]
-
-
-def _through(rows, plan):
-    for step, buckets in plan:
-        rows = rows.mapPartitions(partial(_task, step))
-        # Where all are in one already, Spark makes one task of all steps.
-        if buckets and max(buckets, rows.getNumPartitions()) > 1:
-            rows = rows.partitionBy(buckets, int)
-    return rows
 
 
 def _task(step, found):

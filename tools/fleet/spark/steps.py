@@ -45,18 +45,15 @@ def read(parts, ports, buckets, options):
             found = decoded(source, ports, tally, options.counters)
             yield from _gathered(found, buckets, **origin)
         else:
-            yield from _read_segments(source, part, ports, buckets, tally, origin)
+            site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
+            where = part.begin, part.until, part.known
+            for frames in files.read_frames(source.path, tally, *where):
+                found = link.segments(frames, ports, tally)
+                for bucket, some in segments.bucketed(found, site_bucket, buckets):
+                    place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
+                    packed = [("segments", bucket, segments.to_table(some))]
+                    yield from pack.rows(packed, **origin, **place)
         yield from pack.rows([("captures", 0, tally_table(source, tally))], **origin)
-
-
-def _read_segments(source, part, ports, buckets, tally, origin):
-    site_bucket = int(pack.text_buckets(pa.array([source.site]), buckets)[0])
-    for frames in files.read_frames(source.path, tally, part.begin, part.until, part.known):
-        found = link.segments(frames, ports, tally)
-        for bucket, some in segments.bucketed(found, site_bucket, buckets):
-            place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
-            packed = [("segments", bucket, segments.to_table(some))]
-            yield from pack.rows(packed, **origin, **place)
 
 
 def decode(pairs, buckets, counters):
@@ -136,7 +133,10 @@ def judge(pairs, buckets, out):
     outbox = Outbox(out)
     counted, events = pack.named(pairs, "captures"), pack.named(pairs, "events")
     if counted:
-        outbox.add("captures", _summed(counted))
+        # Of all parts of all files: counters summed, errors one by one.
+        keys = [name for name in schemas.CAPTURES.names if name != "count"]
+        summed = counted.group_by(keys).aggregate([("count", "sum")])
+        outbox.add("captures", summed.rename_columns({"count_sum": "count"}))
     if events:
         yield from _judged(events, buckets, outbox)
     yield from _told(outbox)
@@ -145,13 +145,6 @@ def judge(pairs, buckets, out):
 def _told(outbox):
     told = pa.table({"told": [json.dumps(outbox.finish())]})
     return pack.rows([(WRITTEN, 0, told)])
-
-
-def _summed(captures):
-    # Of all parts of all files: counters summed, errors one by one.
-    keys = [name for name in schemas.CAPTURES.names if name != "count"]
-    found = captures.group_by(keys).aggregate([("count", "sum")])
-    return found.rename_columns({"count_sum": "count"})
 
 
 def _judged(events, buckets, outbox):
@@ -223,20 +216,15 @@ def _relate_topics(pairs, messages, exempt, outbox):
     # -> how long messages that are no readings were under way.
     own = pack.named(pairs, "sequences") or schemas.SEQUENCES.empty_table()
     wills = pack.named(pairs, "wills") or schemas.WILLS.empty_table()
-    wanted = _wanted(pairs, [messages["topic"], wills["topic"]])
-    related = routes.routes(messages, wanted, exempt, wills)
+    # The subscriptions that match the topics, their strings not coded: of the many names in
+    # their parts only few are left.
+    names = {name for one in (messages, wills) for name in dictionary(one["topic"])[1].to_pylist()}
+    wanted = [schemas.SUBSCRIPTIONS.empty_table()]
+    for one in (*pack.of_kind(pairs, "subscriptions"), *pack.of_kind(pairs, "wild")):
+        wanted.append(plain(that_match(one, sorted(names)), schemas.SUBSCRIPTIONS))
+    related = routes.routes(messages, joined(wanted).combine_chunks(), exempt, wills)
     found, latency = related.pop("routes"), related.pop("latency")
     for name, table in related.items():
         outbox.add(name, table)
     outbox.add("sequences", with_ends(own, found))
     return latency
-
-
-def _wanted(pairs, topics):
-    # The subscriptions that match these topics, their strings not coded: of the many names in
-    # their parts only few are left.
-    names = {name for column in topics for name in dictionary(column)[1].to_pylist()}
-    found = [schemas.SUBSCRIPTIONS.empty_table()]
-    for one in (*pack.of_kind(pairs, "subscriptions"), *pack.of_kind(pairs, "wild")):
-        found.append(plain(that_match(one, sorted(names)), schemas.SUBSCRIPTIONS))
-    return joined(found).combine_chunks()
