@@ -19,11 +19,12 @@ _READING_BYTES = 41 + 5 * MOST_VALUES + 4  # at most
 def payload_hash(data, start, size):
     """A 64-bit fingerprint (int64) of each `data[start : start + size]`."""
     result = (size.astype(np.uint64) + np.uint64(1)) * _STEP
-    short = np.flatnonzero((size > 0) & (size <= _LONG_BYTES))
-    # Eight bytes a round; of the last word only the bytes that belong to it.
+    # The short ones that are not done: eight bytes a round, of the last word only the bytes that
+    # belong to it.
+    index = np.flatnonzero((size > 0) & (size <= _LONG_BYTES))
     u64 = words(data, "<u8")
-    pos, left, state = start[short], size[short], result[short]
-    while len(short):
+    pos, left, state = start[index], size[index], result[index]
+    while len(index):
         word = u64[pos].astype(np.uint64)
         spare = np.maximum(8 - left, 0).astype(np.uint64) * np.uint64(8)
         word = (word << spare) >> spare
@@ -33,8 +34,8 @@ def payload_hash(data, start, size):
         if not goes_on.all():
             done = ~goes_on
             last = state[done] * _FINAL
-            result[short[done]] = last ^ (last >> np.uint64(32))
-            short, pos, left, state = short[goes_on], pos[goes_on], left[goes_on], state[goes_on]
+            result[index[done]] = last ^ (last >> np.uint64(32))
+            index, pos, left, state = index[goes_on], pos[goes_on], left[goes_on], state[goes_on]
         pos, left = pos + 8, left - 8
     for at in np.flatnonzero(size > _LONG_BYTES).tolist():
         part = data[start[at] : start[at] + size[at]]
