@@ -315,7 +315,7 @@ class MQTTClient(_Client):
             if self._lock.locked():
                 return call(what)
         with self._lock:
-            what = call(what)
+            what = call(what)  # a new local would need a frame from the heap
         if self._later:
             self._go_on()
         return what
