@@ -1634,7 +1634,7 @@ def _begin(client, clean_session, packet, stream):
             client._store.renew(True)  # before CONNECT leaves
         except MQTTError as error:
             lose(client, error)
-    client._rx_at = client._tx_at = ticks_ms()
+    client._rx_at = client._tx_at = client._moved_at = ticks_ms()
 
 
 def _advance(client):
@@ -1644,7 +1644,7 @@ def _advance(client):
     step(client)
     if client._error:
         tell(client)
-    if not client.is_connected and ticks_diff(client._now, client._rx_at) >= client._timeout_ms:
+    if not client.is_connected and ticks_diff(client._now, client._moved_at) >= client._timeout_ms:
         fail(client, _TIMEOUT)  # 31-3.1-CONNACK
     return client.is_connected
 
