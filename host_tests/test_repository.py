@@ -106,11 +106,22 @@ NOTHING_OF = {
 }
 
 
+def said_by(*command):
+    """-> what it prints; it may end with 1, by which git and ruff say what they found."""
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@functools.cache
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
 @functools.cache
 def repository_files():
     """Every file that is tracked or could be: not ignored, and there."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = said_by("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
     paths = [ROOT / name for name in listed.split("\0") if name]
     return [path for path in paths if path.is_file()]
 
@@ -282,9 +293,7 @@ def test_functions_have_few_ways_through():
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "C901"]
     command += ["--config", f"lint.mccabe.max-complexity = {MOST_BRANCHES}"]
     command += ["--output-format", "json", "lib", "firmware", "tools", "boards", "host_tests"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    messages = [fault["message"] for fault in json.loads(done.stdout)]
-    found = {message.split("`")[1] for message in messages}
+    found = {fault["message"].split("`")[1] for fault in json.loads(said_by(*command))}
     assert found - set(MAY_BRANCH) == set()
     assert set(MAY_BRANCH) - found == set(), "simple by now: take it out of the list"
 
@@ -310,32 +319,26 @@ def test_every_file(rule):
 
 
 def test_nothing_that_git_ignores_is_tracked():
-    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
-    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert ignored.stdout == ""
+    assert said_by("git", "ls-files", "--cached", "--ignored", "--exclude-standard") == ""
 
 
 def test_secrets_with_the_names_of_the_guides_are_left_out_of_commits():
     """A `git add -A` took the key of a fleet along."""
     names = ["device.toml", "devices.csv", "shared.toml", "fleet.key", "ca.key"]
-    command = ["git", "check-ignore", "--no-index", *names]
-    ignored = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert ignored.stdout.split() == names
+    assert said_by("git", "check-ignore", "--no-index", *names).split() == names
 
 
 def make_targets():
-    text = (ROOT / "Makefile").read_text()
-    return set(re.findall(r"^([a-z][a-z-]*):", text, re.MULTILINE))
+    return set(re.findall(r"^([a-z][a-z-]*):", text_of("Makefile"), re.MULTILINE))
 
 
 def test_make_alone_lists_20_targets_at_most():
     """The few others are named where contributors look."""
-    shown_help = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True)
-    listed = re.findall(r"^  make ([a-z-]+) +\S", shown_help.stdout, re.MULTILINE)
-    assert len(listed) == len(set(listed)) <= 20
-    assert make_targets() - set(listed) == {"help", "bench", "bench-fleet", "clean"}
-    contributing = (ROOT / "CONTRIBUTING.md").read_text()
-    assert all(f"make {name}" in contributing for name in ("bench", "bench-fleet", "clean"))
+    listed = re.findall(r"^  make ([a-z-]+) +\S", said_by("make"), re.MULTILINE)
+    assert 10 < len(listed) == len(set(listed)) <= 20
+    others = make_targets() - set(listed) - {"help"}
+    assert others == {"bench", "bench-fleet", "clean"}
+    assert all(f"make {name}" in text_of("CONTRIBUTING.md") for name in others)
 
 
 def test_make_commands_in_the_documents_exist():
@@ -350,49 +353,39 @@ def test_make_commands_in_the_documents_exist():
 
 def test_tests_that_mutants_name_exist():
     """pytest passes over a path that is not there."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    named = project["tool"]["mutmut"]["pytest_add_cli_args_test_selection"]
+    mutmut = tomllib.loads(text_of("pyproject.toml"))["tool"]["mutmut"]
+    named = mutmut["pytest_add_cli_args_test_selection"]
     for name in named:
         path, _, function = name.partition("::")
         assert (ROOT / path).exists(), name
-        assert not function or f"def {function}(" in (ROOT / path).read_text(), name
+        assert not function or f"def {function}(" in text_of(path), name
     assert len(named) > 5, "does this test still look in the right place?"
 
 
 def test_contributing_names_only_what_is_there():
-    named = re.findall(r"`([\w.-]+/[\w./-]*|\w+\.md)`", (ROOT / "CONTRIBUTING.md").read_text())
+    named = re.findall(r"`([\w.-]+/[\w./-]*|\w+\.md)`", text_of("CONTRIBUTING.md"))
     assert len(named) > 15, "does this test still look in the right place?"
     inside = (ROOT, LIBRARY, ROOT / "tools" / "fleet")
     assert [name for name in named if not any((one / name).exists() for one in inside)] == []
 
 
 def test_workflow_runs_ci_on_what_the_devcontainer_has():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
-    (job,) = workflow["jobs"].values()
+    (job,) = yaml.safe_load(text_of(".github/workflows/ci.yml"))["jobs"].values()
     assert job["steps"][-1] == {"run": ".ci/run"}
-    versions = [
-        value
-        for step in job["steps"]
-        for name, value in step.get("with", {}).items()
-        if name.endswith("-version")
-    ]
-    devcontainer = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    given = [pair for step in job["steps"] for pair in step.get("with", {}).items()]
+    versions = [value for name, value in given if name.endswith("-version")]
+    devcontainer = json.loads(text_of(".devcontainer/devcontainer.json"))
     assert devcontainer["image"] == job["container"]
     assert [one["version"] for one in devcontainer["features"].values()] == versions
 
 
 def test_version_stands_in_one_place():
     pattern = re.compile(r"^__version__ = \"(\d+\.\d+\.\d+)\"$", re.MULTILINE)
-    found = {
-        shown(path): pattern.findall(path.read_text())
-        for path in python_files("lib", "firmware", "tools")
-        if pattern.search(path.read_text())
-    }
-    assert list(found) == ["lib/umqtt31/__init__.py"]
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert "version" in project["dynamic"]
-    (version,) = found["lib/umqtt31/__init__.py"]
-    assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
+    paths = python_files("lib", "firmware", "tools")
+    found = [(shown(path), one) for path in paths for one in pattern.findall(path.read_text())]
+    assert [path for path, _ in found] == ["lib/umqtt31/__init__.py"]
+    assert "version" in tomllib.loads(text_of("pyproject.toml"))["project"]["dynamic"]
+    assert f"## {found[0][1]}" in text_of("CHANGELOG.md")
 
 
 def test_requirements_have_unique_ids_and_all_columns():
@@ -405,10 +398,9 @@ def test_requirements_have_unique_ids_and_all_columns():
 
 
 def test_every_dependency_is_pinned_and_explained():
-    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    lines = (ROOT / "pyproject.toml").read_text().splitlines()
-    pins = [pin for group in groups["optional-dependencies"].values() for pin in group]
-    pins += groups["dependencies"]
+    project = tomllib.loads(text_of("pyproject.toml"))["project"]
+    lines = text_of("pyproject.toml").splitlines()
+    pins = sum(project["optional-dependencies"].values(), project["dependencies"])
     assert [pin for pin in pins if not re.fullmatch(r"[A-Za-z0-9-]+==[\w.]+(; .+)?", pin)] == []
     explained = [line for line in lines if re.fullmatch(r' +"[^"]+==[^"]+",  # \S.{7,}', line)]
     assert len(explained) == len(pins)

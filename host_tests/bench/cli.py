@@ -63,18 +63,12 @@ _TABLES: dict[measures.Work, Measured] = {
     ),
 }
 _OF_CLIENTS = {work.__name__: (work, table) for work, table in _TABLES.items()}
-# Those of umqtt31 alone.
-_OWN = {
-    "journal": (
-        measures.flash_work,
-        Measured("Journal", "", "For 1,000 messages of 64 bytes, with a window of 4."),
-    ),
-    "tls": (connection, Measured("TLS", "", "For a connection with ECDSA P-256 and TLS 1.2.")),
-}
+# Of umqtt31 alone.
+_TLS = Measured("TLS", "bytes", "For a connection with ECDSA P-256 and TLS 1.2.")
 
 
 @click.command()
-@click.argument("names", nargs=-1, type=click.Choice([*_OF_CLIENTS, "situations", *_OWN]))
+@click.argument("names", nargs=-1, type=click.Choice([*_OF_CLIENTS, "situations", "tls"]))
 @click.option(
     "--peers",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -115,11 +109,9 @@ def _measure(names: tuple[str, ...], peers: Path | None, console: Console) -> No
         with console.status("trying what goes wrong"):
             outcomes = measure_outcomes(clients, folder)
         click.echo(page.outcome_section(outcomes, clients))
-    for name, (own, table) in _OWN.items():
-        if name in names or not (names or is_page):
-            with console.status(f"measuring {name}"):
-                table = replace(table, rows=own())
-            click.echo(page.section(table, ()))
+    if "tls" in names or not (names or is_page):
+        with console.status("measuring tls"):
+            click.echo(page.section(replace(_TLS, rows=connection()), ()))
     if is_page:
         about["load at the end"] = page.load()
         page.write_page(tables, outcomes, clients, absent, about)

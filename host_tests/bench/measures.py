@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from host_tests.journal.work import BLOCK_BYTES, BLOCKS, journal_work, life_years, littlefs_work
 from tools.boards.compile import make_romfs
 from tools.micropython import choose
 
@@ -35,7 +34,6 @@ _ROUND_TRIP_S = 0.02
 _SECONDS = 1
 _MOST_AT_ONCE = 20_000
 _RUN_S = 300
-_POLLED = ((1, 1), (1, 4), (2, 1), (2, 4))  # QoS, messages in one poll
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 _LOADED = "\nimport sys\nprint('loaded', ' '.join(sys.modules))\n"
 
@@ -208,23 +206,3 @@ def receiving(client: Client, peers: Path) -> dict[str, float]:
             with Answerer(answer=giving(count, qos)) as far_end:
                 found[f"QoS {qos}"] = float(program.run(far_end.port, "receiving", count))
     return found
-
-
-def flash_work() -> Rows:
-    """Flash work of the journal beside appending the same messages to a file on littlefs.
-
-    For 1,000 messages in each case, then what follows.  Counted on the flash model, not timed;
-    64 KB of flash for 100,000 erases of a block, 256-byte pages, 4 KB blocks.
-    """
-    file = littlefs_work()
-    rows = {}
-    for qos, together in _POLLED:
-        work = journal_work(qos, together)
-        name = f"QoS {qos}, {together} in a poll"
-        rows[f"{name}: pages"] = (work.programs * 1000, file.programs * 1000)
-        rows[f"{name}: erases"] = (work.erases * 1000, file.erases * 1000)
-    work = journal_work(1)
-    region = BLOCKS * BLOCK_BYTES
-    rows["wear, most - least"] = (work.wear_difference, file.wear_difference)
-    rows["years, 1 in 10 s"] = (life_years(region, work.erases), life_years(region, file.erases))
-    return {row: dict(zip(("umqtt31", "littlefs"), found)) for row, found in rows.items()}

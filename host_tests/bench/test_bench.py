@@ -187,9 +187,3 @@ def test_each_kind_of_work_is_counted(tmp_path):
     with compiled as program, answerer.Answerer(True) as far_end:
         text = program.run(far_end.port, 4, "count")
     assert [line.split("\t")[0] for line in text.splitlines()] == ["nothing", *KINDS]
-
-
-def test_figures_of_the_journal_are_shown_beside_those_of_littlefs():
-    lines = said_by(cli.cli, "journal").splitlines()
-    assert "|  | umqtt31 | littlefs |" in lines
-    assert sum(line.startswith("| QoS") for line in lines) == 8

@@ -45,9 +45,7 @@ def test_journal_goes_on_behind_what_is_there_and_erases_nothing_for_a_reset():
 def test_client_id_of_any_length_when_opened_again_then_all_is_there(length):
     """Also when the ring has turned, and only titles say what is held."""
     client_id = b"i" * length
-    journal = opened(5, client_id)
-    journal.put(1)
-    journal.hold(7)
+    journal = opened(5, client_id).do("put 1; hold 7")
     turn(journal, 500, first=100)
     journal.sync()
     assert journal.flash.erases > 5
@@ -57,56 +55,39 @@ def test_client_id_of_any_length_when_opened_again_then_all_is_there(length):
         opened(journal.flash, client_id + b"i")
 
 
-def test_online_marks_messages_put_before_it_and_writes_once():
-    journal = opened(16)
-    journal.put(1)
-    journal.online()
-    journal.commit()
-    operations = journal.flash.operations
-    journal.online()
-    journal.commit()
+# Is it a group commit, calls, how many operations of the flash they take, what a reset finds then.
+OPERATIONS = (
+    (False, "online; commit; sync", 0, "<-; held []; last id 0>"),
+    (False, "put 1; online; commit", 2, "<1q1:7061636bs; held []; last id 1>"),
+    (False, "put 1; online; commit; online; commit", 2, "<1q1:7061636bs; held []; last id 1>"),
+    (False, "put 1; online; put 2", 2, "<1q1:7061636bs 2q1:7061636b; held []; last id 2>"),
+    (False, "put 4711; remove 4711; commit", 1, "<4711q1:7061636b; held []; last id 4711>"),
+    (False, "put 4711; remove 4711; sync", 2, "<-; held []; last id 4711>"),
+    (False, "put 4711; remove 4711; sync; sync", 2, "<-; held []; last id 4711>"),
+    (True, "put 1; put 2; put 3", 0, "<-; held []; last id 0>"),
+    (True, "put 1; put 2; commit", 1, "<1q1:7061636b 2q1:7061636b; held []; last id 2>"),
+    (False, "put 1; online; hold 3; renew 1; commit", 3,
+     "<1q1:7061636b; held []; last id 1, clean>"),
+    (False, "put 1; online; hold 3; renew 1; commit; renew 1; commit", 3,
+     "<1q1:7061636b; held []; last id 1, clean>"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("is_deferred", "calls", "operations", "state"), OPERATIONS)
+def test_calls_take_few_operations_of_the_flash(is_deferred, calls, operations, state):
+    """What is done needs none; what is said twice is recorded once."""
+    journal = opened(16, group_commit=is_deferred).do(calls)
     assert journal.flash.operations == operations
-    journal.put(2)
-    assert [m.maybe_sent for m in found(journal).messages] == [True, False]
-
-
-def test_remove_alone_programs_nothing_until_sync():
-    """Then nothing is left but the last packet id, and a second sync() writes nothing."""
-    journal = opened(16)
-    journal.put(4711)
-    programs = journal.flash.programs
-    journal.remove(4711)
-    journal.commit()
-    assert journal.flash.programs == programs
-    assert found(journal).ids == [4711]
-    journal.sync()
-    assert journal.flash.programs == programs + 1
-    operations = journal.flash.operations
-    journal.sync()
-    assert journal.flash.operations == operations
-    assert found(journal)[::2] == ((), 4711)
-
-
-def test_group_commit_programs_only_at_commit():
-    journal = opened(16, group_commit=True)
-    assert filled(journal, 4) == 4
-    assert journal.flash.programs == 0
-    journal.commit()
-    assert journal.flash.programs == 1
-    assert found(journal).ids == [1, 2, 3, 4]
+    assert str(found(journal)) == state
 
 
 def test_pubrec_when_its_note_fills_the_group_then_is_that_message_s():
     """However full the group is, and though the messages before it are done."""
     for length in range(222, 236):
-        journal = opened(5, group_commit=True)
-        for packet_id in (1, 2, 3, 4):
-            journal.put(packet_id, 1 if packet_id == 1 else 2)
-        journal.commit()
+        journal = opened(5, group_commit=True).do("put 1; put 2 2; put 3 2; put 4 2; commit")
         journal.put(5, packet=b"x" * 250)
         journal.put(6, packet=b"x" * length)
-        journal.remove(1)
-        journal.pubrec(2)
+        journal.do("remove 1; pubrec 2")
         while journal.flash.erases < 10:  # what still counts is copied
             turn(journal, 1, first=7, packet=b"x" * 200)
             journal.commit()
@@ -120,29 +101,11 @@ def test_full_journal_refuses_and_changes_nothing_and_the_rest_has_room():
     count = filled(journal, qos=2)
     assert 0 < count < 90
     for k in range(500):
-        journal.pubrec(k % count + 1)
-        journal.hold(k + 1)
-        journal.commit()
-        journal.release(k + 1)
-        journal.commit()
+        journal.do(f"pubrec {k % count + 1}; hold {k + 1}; commit; release {k + 1}; commit")
         assert not journal.put(999)
     after = found(journal, slots=90)
     assert (after.ids, after.held) == ([*range(1, count + 1)], ())
-    journal.remove(1)
-    assert journal.put(1000)
-
-
-def test_session_is_recorded_once():
-    journal = opened(8)
-    journal.put(1, is_online=True)
-    journal.hold(3)
-    journal.renew(True)
-    journal.commit()
-    operations = journal.flash.operations
-    journal.renew(True)
-    journal.commit()
-    assert journal.flash.operations == operations
-    assert str(found(journal)) == "<1q1:7061636b; held []; last id 1, clean>"
+    journal.do("remove 1; put 1000")
 
 
 # --- other journals ----------------------------------------------------------------------
@@ -232,11 +195,8 @@ def test_journal_of_another_level_when_it_holds_messages_is_refused(before, now)
     journal.put(1)
     with journal_error(f"messages of level {before}, not {now}"):
         opened(journal.flash, level=now)
-    journal.remove(1)
-    journal.hold(7)
-    journal.sync()
-    journal = opened(journal.flash, level=now)
-    journal.put(2)
+    journal.do("remove 1; hold 7; sync")
+    journal = opened(journal.flash, level=now).do("put 2")
     after = found(journal, level=now)
     assert (after.ids, after.held) == ([2], (7,))
     with journal_error(f"messages of level {now}, not {before}"):
@@ -244,9 +204,7 @@ def test_journal_of_another_level_when_it_holds_messages_is_refused(before, now)
 
 
 def test_journal_of_levels_3_and_4_is_the_same():
-    journal = opened(8, level=3)
-    journal.put(1)
-    assert found(journal, level=4).ids == [1]
+    assert found(opened(8, level=3).do("put 1"), level=4).ids == [1]
 
 
 def test_erasing_a_foreign_journal_can_be_cut_and_done_again():
@@ -274,8 +232,7 @@ def test_region_of_noise_is_taken_over_and_counted():
     flash = Flash(16, image=random.Random(3).randbytes(16 * 4096))
     journal = opened(flash)
     assert journal.journal.corrupt_pages == 256
-    journal.put(1)
-    again = opened(flash)
+    again = opened(journal.do("put 1").flash)
     assert (again.state().ids, again.journal.corrupt_pages) == ([1], 0)
 
 
@@ -333,11 +290,8 @@ def test_shuffled_and_damaged_blocks_end_in_a_journal_or_a_clear_error(seed):
 
 def test_fewer_slots_than_once_were_used_is_fine():
     journal = opened(16)
-    filled(journal, 20)
-    for packet_id in range(1, 18):
-        journal.remove(packet_id)
-    journal.sync()
-    assert found(journal, slots=3, held_slots=1).ids == [18, 19, 20]
+    turn(journal, 20, kept=3)
+    assert found(journal.do("sync"), slots=3, held_slots=1).ids == [18, 19, 20]
 
 
 @pytest.mark.parametrize(("before", "now"), [(200, 100), (1000, 20)])
@@ -346,9 +300,7 @@ def test_smaller_packets_than_stored_are_refused_until_those_are_gone(before, no
     journal.put(1, packet=b"x" * before)
     with journal_error(f"raise buffer_size to {before}"):
         opened(journal.flash, slot_bytes=now)
-    journal.remove(1)
-    journal.sync()
-    opened(journal.flash, slot_bytes=now)
+    opened(journal.do("remove 1; sync").flash, slot_bytes=now)
 
 
 SIZES = (
@@ -403,13 +355,11 @@ def test_recovery_of_a_full_journal_reads_each_byte_four_times_at_most():
 @pytest.mark.parametrize("fails", [fails, lambda *_: 5, lambda *_: -5])
 @pytest.mark.parametrize("operation", ["writeblocks", "readblocks"])
 def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation, fails):
-    journal = opened(16)
-    journal.put(1)
+    journal = opened(16).do("put 1")
     with monkeypatch.context() as patch, journal_error():
         patch.setattr(journal.flash, operation, fails)
         journal.put(2)
-    assert journal.put(3)
-    assert found(journal).ids == [1, 3]
+    assert found(journal.do("put 3")).ids == [1, 3]
 
 
 def test_erase_that_answers_a_number_has_failed(monkeypatch):
@@ -440,8 +390,7 @@ def test_device_that_answers_a_number_cannot_be_read(monkeypatch):
 
 
 def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch):
-    journal = opened(16)
-    journal.put(1)
+    journal = opened(16).do("put 1")
     write = journal.flash.writeblocks
 
     def tear(block, buf, offset):
@@ -451,25 +400,18 @@ def test_interrupted_put_is_not_accepted_and_the_page_not_used_again(monkeypatch
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(journal.flash, "writeblocks", tear)
         journal.put(2)
-    journal.hold(7)
-    journal.commit()
-    after = found(journal)
+    after = found(journal.do("hold 7; commit"))
     assert (after.ids, after.held) == ([1], (7,))
 
 
 @pytest.mark.parametrize("place", ["_copy", "_make_room", "_program", "_add"])
 def test_put_when_interrupted_then_its_room_is_free_again(monkeypatch, place):
-    journal = opened(16)
-    journal.put(1)
+    journal = opened(16).do("put 1")
     for _ in range(3):
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(journal.journal, place, Mock(side_effect=KeyboardInterrupt))
             journal.put(2)
-    journal.put(3)
-    journal.remove(1)
-    journal.remove(3)
-    journal.put(4)
-    ids = found(journal).ids
+    ids = found(journal.do("put 3; remove 1; remove 3; put 4")).ids
     assert ids[-1] == 4 and set(ids) <= {2, 4}
 
 

@@ -25,16 +25,9 @@ def page_in_the_document():
 def example():
     journal = opened(16, slots=20)
     journal.put(1, 1, b"\x32\x0b\0\x03t/1\0\x0121.5")
-    journal.renew(True)
-    journal.online()
-    journal.remove(1)
+    journal.do("renew 1; online; remove 1")
     journal.put(2, 2, b"\x34\x09\0\x03t/2\0\x02on")
-    journal.pubrec(2)
-    journal.hold(9)
-    journal.hold(10)
-    journal.release(9)
-    journal.commit()
-    return bytes(journal.flash.data)
+    return bytes(journal.do("pubrec 2; hold 9; hold 10; release 9; commit").flash.data)
 
 
 def test_example_in_the_document_is_what_the_journal_writes():

@@ -62,9 +62,7 @@ def _filled():
     packet_id = 0
     while journal.put(packet_id + 1, in_ram=0):
         packet_id += 1
-    for held in (1000, 2000):
-        journal.hold(held)
-    journal.commit()
+    journal.do("hold 1000; hold 2000; commit")
     return flash
 
 
@@ -92,9 +90,7 @@ def test_log_that_fills_its_ring_when_a_block_cannot_be_read_loses_no_other():
         _cut_in_use(flash, 36)
     flash.data[1536:2048] = bytes(512)
     before = found_on(_TIGHT, bytes(flash.data))
-    journal = Opened(_TIGHT, flash)
-    journal.release(1000)
-    journal.commit()
+    Opened(_TIGHT, flash).do("release 1000; commit")
     assert found_on(_TIGHT, bytes(flash.data)).messages == before.messages
 
 
@@ -117,11 +113,7 @@ def _cut_in_use(flash, at):
     flash.watch = watch
     with pytest.raises(Cut):
         for packet_id in range(1, 41):
-            journal.tidy()
-            journal.hold(packet_id)
-            journal.commit()
-            journal.release(packet_id)
-            journal.commit()
+            journal.do(f"tidy; hold {packet_id}; commit; release {packet_id}; commit")
     flash.watch = None
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from host_tests.standin.nor import DONE, MODES, TORN_BITS, TORN_PREFIX, UNDONE, Flash, cut
 
-from .life import Call, Life, Setting, State, found_on
-from .scenarios import Scenario, calls
+from .life import Call, Life, Setting, State, calls, found_on
+from .scenarios import Scenario
 
 
 class Broken(AssertionError):

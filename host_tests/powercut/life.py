@@ -4,6 +4,7 @@ That is said in the simplest way: tuples, and every state kept.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +14,13 @@ from umqtt31.journal import Journal
 
 Call = tuple[Any, ...]  # method name, arguments
 _IDS = 30  # in a set of received ids
+
+
+def calls(text: str) -> Iterator[Call]:
+    """`hold 7; commit` -> ("hold", 7), ("commit",)."""
+    for call in text.split("; "):
+        name, *args = call.split()
+        yield (name, *map(int, args))
 
 
 class Message(NamedTuple):
@@ -125,6 +133,12 @@ class Opened:
             12 * setting.slots,
         )
         self._buf = bytearray(setting.slot_bytes + 5)
+
+    def do(self, text: str) -> "Opened":
+        """Make the calls of `text`, see `calls()`; there is room for each message -> itself."""
+        for name, *args in calls(text):
+            assert getattr(self, name)(*args) is not False, text
+        return self
 
     def put(
         self,

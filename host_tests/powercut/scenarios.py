@@ -1,6 +1,6 @@
 """The scenarios: a setting and the calls, covering every record and every way round.
 
-`calls()` walks at random with fixed seeds; the named ones bring about what a walk
+`walk()` calls at random with fixed seeds; the named ones bring about what a walk
 meets too seldom.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from .life import Call, Opened, Setting
+from .life import Call, Opened, Setting, calls
 
 _SMALL = Setting()
 _ONCE = replace(_SMALL, block_bytes=512, page_bytes=64, cell_bytes=64, blocks=6)
@@ -109,13 +109,6 @@ def walk(seed: int, setting: Setting, count: int) -> Iterator[Call]:
         else:
             likely = ((0.93, "fetch"), (0.95, "tidy"), (0.97, "commit"), (1, "sync"))
             yield (next(name for most, name in likely if dice < most),)
-
-
-def calls(text: str) -> Iterator[Call]:
-    """`hold 7; commit` -> ("hold", 7), ("commit",)."""
-    for call in text.split("; "):
-        name, *args = call.split()
-        yield (name, *map(int, args))
 
 
 def _fill(setting: Setting) -> Iterator[Call]:
