@@ -211,15 +211,16 @@ def test_file_that_is_no_capture_is_named_and_yields_nothing(data, tmp_path):
     assert len(tally.errors) == 1
 
 
-def test_snap_length_when_packets_are_cut_records_a_gap(tmp_path):
+def test_snap_length_that_cuts_packets_is_said_and_records_a_gap(tmp_path):
     link, (first, second) = _frames("raw ipv4")
     third = link_frames.cases(link_frames.tcp(_MESSAGE, 1 + len(_HELLO) + len(_MESSAGE)))
     third = third["raw ipv4"][1]
     size = len(second) - 4
     data = link_frames.pcap([first], link)
-    data += struct.pack("<IIII", 1_700_000_001, 0, size, len(second)) + second[:size]
-    data += struct.pack("<IIII", 1_700_000_002, 0, len(third), len(third)) + third
-    events, _ = _decode(data, tmp_path)
+    for frame, held in ((second, size), (third, len(third)), (third, 30)):  # of a header the last
+        data += struct.pack("<IIII", 1_700_000_001, 0, held, len(frame)) + frame[:held]
+    events, tally = _decode(data, tmp_path)
+    assert "2 frames" in collect._not_looked_at("cut_frames", tally.counts["cut_frames"])
     gap = [size for kind, size in rows(events, "packet_type", "payload_bytes") if kind == "GAP"]
     assert gap == [4]
     assert types(events) == _BOTH
