@@ -100,6 +100,11 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
     for said in ("interrupted", "nothing was judged: last", "No space left"):
         done = CliRunner().invoke(cli.cli, ["audit", str(tmp_path), "--out", str(tmp_path / "o")])
         assert (done.exit_code, said in done.output) == (2, True), done.output
+    for name in ("a.pcap", "b.pcap"):
+        Capture().write(tmp_path / name)
+    out = tmp_path / "b.pcap" / "out"
+    done = CliRunner().invoke(cli.cli, ["decode", str(tmp_path / "a.pcap"), "--out", str(out)])
+    assert (done.exit_code, "Not a directory" in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize(
@@ -273,6 +278,12 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
     """`make audit` calls it OUT."""
     with pytest.raises(batch.BadInput, match="another one for OUT"):
         batch.audit(tmp_path, tmp_path / "captures" / "out")
+
+
+def test_folder_without_a_capture_says_why_each_file_is_none(tmp_path):
+    (tmp_path / "monday").write_bytes(b"PK\3\4")
+    with pytest.raises(batch.BadInput, match="name their folder\nmonday: zip archive: unpack"):
+        batch.audit(tmp_path, tmp_path.with_name("out"))
 
 
 @pytest.mark.parametrize("name", ["captures/a.pcap", "packets/notes/x.txt", "devices"])

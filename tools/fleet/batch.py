@@ -216,9 +216,13 @@ def _check(folder, out):
         for path, name, *_ in places.files(out / table):
             if not name.endswith(_REPLACED):
                 raise BadInput("the audit would delete %s: name another folder for OUT" % path)
-    if not any(files.checked(source).problem is None for source in files.listed(folder)):
-        text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder"
-        raise BadInput(text % folder)
+    problems = []
+    for source in map(files.checked, files.listed(folder)):
+        if source.problem is None:
+            return
+        problems.append("\n%s: %s" % (source.capture, source.problem))
+    text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder%s"
+    raise BadInput(text % (folder, "".join(problems[:_MOST_LINES])))
 
 
 def _look_at_ports(folder, ports):
