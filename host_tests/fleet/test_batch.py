@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -185,6 +186,16 @@ def test_java_that_is_starting_is_not_lost_when_the_audit_is_interrupted(monkeyp
     finally:
         signal.signal(signal.SIGINT, before)
     assert told == [1, 1]
+
+
+def test_master_that_does_not_answer_is_said_before_spark_starts(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "here")
+    monkeypatch.setattr(engine.SparkContext, "getOrCreate", None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        engine._find("spark://127.0.0.1:1,127.0.0.1:%d" % port)
+    with pytest.raises(engine.NotStarted, match="refused: look at --master"):
+        engine.start("spark://[::1]:1,127.0.0.1:%d" % port)
 
 
 @pytest.mark.parametrize("size", [0, 10, 1000, 1003, 1017])
