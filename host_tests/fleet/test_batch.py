@@ -188,6 +188,14 @@ def test_java_that_is_starting_is_not_lost_when_the_audit_is_interrupted(monkeyp
     assert told == [1, 1]
 
 
+def test_what_the_user_has_set_of_spark_stands(monkeypatch):
+    conf = engine.SparkConf(loadDefaults=False).setAppName("mine").set("spark.ui.enabled", "true")
+    monkeypatch.setattr(engine.SparkContext, "getOrCreate", lambda conf: dict(conf.getAll()))
+    found = engine._context(conf, None, engine._ALONE)
+    wanted = {"spark.app.name": "mine", "spark.ui.enabled": "true", "spark.log.level": "ERROR"}
+    assert found.items() >= wanted.items()
+
+
 def test_master_that_does_not_answer_is_said_before_spark_starts(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "here")
     monkeypatch.setattr(engine.SparkContext, "getOrCreate", None)

@@ -25,6 +25,7 @@ _JAVA_OPTIONS = (
 ) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
 _SETTINGS = {
+    "spark.app.name": "umqtt31 fleet",
     "spark.log.level": "ERROR",
     # Workers make and free the same large arrays task after task.  Given back to the system
     # each time, every page of them would be new each time: a third of all work.  The last is
@@ -117,7 +118,6 @@ def start(master=None, memory="3g"):
 
 
 def _context(conf, master, more):
-    conf = conf.setAppName("umqtt31 fleet")
     conf = conf.setMaster(master) if master else conf
     _find(conf.get("spark.master", ""))
     for key, value in (_SETTINGS | more).items():
