@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 try:
@@ -95,7 +95,6 @@ def _follow(folder, out, wish, every_s):
     ending, before, told, code = threading.Event(), None, {}, BAD_INPUT
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    wish = replace(wish, options=wish.options | {"is_growing": True})
     while not ending.is_set():
         now = None
         try:
