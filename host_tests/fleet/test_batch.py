@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -100,6 +101,11 @@ def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monke
     for said in ("interrupted", "nothing was judged: last", "No space left"):
         done = CliRunner().invoke(cli.cli, ["audit", str(tmp_path), "--out", str(tmp_path / "o")])
         assert (done.exit_code, said in done.output) == (2, True), done.output
+    for name in ("a.pcap", "b.pcap"):
+        Capture().write(tmp_path / name)
+    out = tmp_path / "b.pcap" / "out"
+    done = CliRunner().invoke(cli.cli, ["decode", str(tmp_path / "a.pcap"), "--out", str(out)])
+    assert (done.exit_code, "Not a directory" in done.output) == (2, True), done.output
 
 
 @pytest.mark.parametrize(
@@ -143,7 +149,6 @@ def test_audit_is_done_again_when_files_have_changed(tmp_path, monkeypatch):
         return listed(folder)
 
     def once(folder, out, wish, told):
-        assert wish.options["is_growing"]
         done.append(sorted(one.name for one in folder.iterdir()))
         (tmp_path / "in" / ("%d.pcap" % len(done))).write_bytes(b"x" if len(done) < 2 else b"")
         if len(done) == 2:
@@ -180,6 +185,24 @@ def test_java_that_is_starting_is_not_lost_when_the_audit_is_interrupted(monkeyp
     finally:
         signal.signal(signal.SIGINT, before)
     assert told == [1, 1]
+
+
+def test_what_the_user_has_set_of_spark_stands(monkeypatch):
+    conf = engine.SparkConf(loadDefaults=False).setAppName("mine").set("spark.ui.enabled", "true")
+    monkeypatch.setattr(engine.SparkContext, "getOrCreate", lambda conf: dict(conf.getAll()))
+    found = engine._context(conf, None, engine._ALONE)
+    wanted = {"spark.app.name": "mine", "spark.ui.enabled": "true", "spark.log.level": "ERROR"}
+    assert found.items() >= wanted.items()
+
+
+def test_master_that_does_not_answer_is_said_before_spark_starts(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "here")
+    monkeypatch.setattr(engine.SparkContext, "getOrCreate", None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        engine._find("spark://127.0.0.1:1,127.0.0.1:%d" % port)
+    with pytest.raises(engine.NotStarted, match="refused: look at --master"):
+        engine.start("spark://[::1]:1,127.0.0.1:%d" % port)
 
 
 @pytest.mark.parametrize("size", [0, 10, 1000, 1003, 1017])
@@ -273,6 +296,12 @@ def test_out_inside_the_captures_is_wrong_use(tmp_path):
     """`make audit` calls it OUT."""
     with pytest.raises(batch.BadInput, match="another one for OUT"):
         batch.audit(tmp_path, tmp_path / "captures" / "out")
+
+
+def test_folder_without_a_capture_says_why_each_file_is_none(tmp_path):
+    (tmp_path / "monday").write_bytes(b"PK\3\4")
+    with pytest.raises(batch.BadInput, match="name their folder\nmonday: zip archive: unpack"):
+        batch.audit(tmp_path, tmp_path.with_name("out"))
 
 
 @pytest.mark.parametrize("name", ["captures/a.pcap", "packets/notes/x.txt", "devices"])

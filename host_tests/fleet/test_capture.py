@@ -14,7 +14,7 @@ import pytest
 from host_tests.fleet import link_frames
 from host_tests.fleet.captures import decode, rows, types
 from host_tests.standin import packets
-from tools.fleet.capture import files
+from tools.fleet.capture import files, pcap
 from tools.fleet.capture.frames import Tally
 from tools.fleet.report import collect
 
@@ -211,15 +211,16 @@ def test_file_that_is_no_capture_is_named_and_yields_nothing(data, tmp_path):
     assert len(tally.errors) == 1
 
 
-def test_snap_length_when_packets_are_cut_records_a_gap(tmp_path):
+def test_snap_length_that_cuts_packets_is_said_and_records_a_gap(tmp_path):
     link, (first, second) = _frames("raw ipv4")
     third = link_frames.cases(link_frames.tcp(_MESSAGE, 1 + len(_HELLO) + len(_MESSAGE)))
     third = third["raw ipv4"][1]
     size = len(second) - 4
     data = link_frames.pcap([first], link)
-    data += struct.pack("<IIII", 1_700_000_001, 0, size, len(second)) + second[:size]
-    data += struct.pack("<IIII", 1_700_000_002, 0, len(third), len(third)) + third
-    events, _ = _decode(data, tmp_path)
+    for frame, held in ((second, size), (third, len(third)), (third, 30)):  # of a header the last
+        data += struct.pack("<IIII", 1_700_000_001, 0, held, len(frame)) + frame[:held]
+    events, tally = _decode(data, tmp_path)
+    assert "2 frames" in collect._not_looked_at("cut_frames", tally.counts["cut_frames"])
     gap = [size for kind, size in rows(events, "packet_type", "payload_bytes") if kind == "GAP"]
     assert gap == [4]
     assert types(events) == _BOTH
@@ -249,6 +250,20 @@ def test_ranges_of_a_large_file_meet_without_loss_or_repetition(tmp_path):
     bait = link_frames.ipv4(link_frames.tcp(link_frames.pcap([bytes(40)] * 20, 1)[24:]))
     data = link_frames.pcap((frames + [bait] * 3) * 2000, link)
     _assert_ranges_meet(tmp_path / "large.pcap", data, 7)
+
+
+def test_damage_near_a_cut_is_passed_in_few_walks(tmp_path, monkeypatch):
+    link, frames = _frames("raw ipv4")
+    count, record = 8_000, 16 + len(frames[0])
+    data = bytearray(link_frames.pcap(frames[:1] * 3 * count, link))
+    place = 24 + count * record
+    data[place : place + 16] = bytes(16)
+    (tmp_path / "a.pcap").write_bytes(data)
+    steps, step = [], pcap.Walker.step
+    monkeypatch.setattr(pcap.Walker, "step", lambda *a: steps.append(a[2]) or step(*a))
+    _, (cut, *_), *_ = files.ranges(tmp_path / "a.pcap", place - 24)
+    assert cut == place + record
+    assert len(steps) < 20 * count  # not so many for each
 
 
 def _blocks(links, count, order="<", resolution=None):

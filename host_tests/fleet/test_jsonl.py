@@ -19,9 +19,9 @@ _ENVELOPE = reading(257, 1, 5, 60, 1, b"dev", (2100, 3300))
 _HEX = '{"tst":%U,"topic":"%t","qos":%q,"retain":%r,"payloadlen":%l,"payload":"%x"}'
 
 
-def _events(folder, data, name="a.jsonl"):
+def _events(folder, data, name="a.jsonl", **more):
     """-> (events, tally) of a file that holds this."""
-    path, tally = folder / name, Tally()
+    path, tally = folder / name, Tally(**more)
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     batches = list(jsonl.read_events(Source(str(path), name, "default"), tally))
     return pa.Table.from_batches(batches), tally
@@ -74,6 +74,17 @@ def test_line_that_is_no_message_is_named_by_its_byte(tmp_path):
     events, tally = _events(tmp_path, text)
     assert events.num_rows == 1
     assert [offset for offset, _ in tally.errors] == [22, 31, 34]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_growing", "counted"),
+    [('{"tst":3,"topic":"t"}', True, None), ('{"tst":3,"to', True, "unfinished"),
+     ('{"tst":3,"topic":"t"}', False, None), ('{"tst":3,"to', False, "errors")],
+)  # fmt: skip
+def test_last_line_without_an_end_counts_if_it_is_whole(line, is_growing, counted, tmp_path):
+    events, tally = _events(tmp_path, _message(1, b"x") + "\n" + line, is_growing=is_growing)
+    assert events.num_rows == (1 if counted else 2)
+    assert {*tally.counts} - {"lines"} == ({counted} if counted else set())
 
 
 @pytest.mark.parametrize(

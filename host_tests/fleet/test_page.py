@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from tools.fleet.report import collect, page, strips
+from tools.fleet.report import collect, examples, page
 
 _HOSTILE = "</script><script>alert(1)</script><!--<b onload=x>&amp;\u2028\x00"
 _HOSTILE += "{{names}} {{ blocks }} {% for %}"
@@ -68,7 +68,7 @@ def _kinds(sequence, dups=()):
     readings = [(1, number) for number in sequence]
     marks = [place in dups for place in range(len(sequence))]
     wanted = {"site": "s", "client_id": "c", "topic": "t", "qos": 1}
-    strip = strips.strip(wanted, marks, [None] * len(sequence), list(sequence), readings)
+    strip = examples.strip(wanted, marks, [None] * len(sequence), list(sequence), readings)
     return strip and [tuple(cell) for cell in strip["cells"]]
 
 

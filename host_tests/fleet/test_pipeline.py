@@ -1,6 +1,7 @@
 """The whole pipeline on Spark gives what its parts give without it, in any arrangement."""
 
 import gzip
+import os
 import random
 import re
 import shutil
@@ -77,7 +78,9 @@ def audited(spark, capture, tmp_path_factory):
     parts = {"m.pcap": one, "a.pcap.gz": gzip.compress(packed), "z.cap": other}
     for name, part in parts.items():
         (folder / name).write_bytes(part)
-    (folder / "broken.pcap").write_bytes(b"\xd4\xc3\xb2\xa1 no capture")
+    for name in ("broken.pcap", "live.pcap"):
+        (folder / name).write_bytes(b"\xd4\xc3\xb2\xa1 no capture")
+    os.utime(folder / "broken.pcap", (0, 0))
     (folder / "notes.txt").write_text("no capture")
     return out, _run(spark, folder, out, buckets=3)
 
@@ -141,6 +144,8 @@ def test_damaged_file_is_named_with_its_byte_and_the_job_goes_on(audited):
     captures = _written(out, "captures").to_pylist()
     errors = [row for row in captures if row["counter"] == "error"]
     assert [(row["capture"], row["offset"]) for row in errors] == [("broken.pcap", 15)]
+    unfinished = [row for row in captures if row["counter"] == "unfinished"]
+    assert [row["capture"] for row in unfinished] == ["live.pcap"]
     unread = [row for row in captures if row["counter"] == "not_read"]
     assert [(row["capture"], row["detail"][:7]) for row in unread] == [("notes.txt", "neither")]
     assert result.findings["damaged places in files"] == 1

@@ -2,10 +2,11 @@
 
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, rows
+from host_tests.fleet.captures import C2S, S2C, Capture, connected, lost_of, routed, rows
 from host_tests.fleet.simulate.fleet import reading
 from tools.fleet.audit.judge import judge
 from tools.fleet.audit.routes import routes
+from tools.fleet.report.causes import explained
 
 _PUBACK = 0x40
 _VALUES = [b"30", b"31", b"32", b"30", b"32", b"31"] * 40
@@ -20,6 +21,23 @@ def test_plain_message_tells_how_long_it_was_under_way():
     found = judge(capture.events())
     told = routes(found["messages"], found["subscriptions"])["latency"]
     assert rows(told, "device", "latency_ms") == [("pub", 20), ("pub", 21), ("pub", 22)]
+
+
+@pytest.mark.parametrize(("qos", "cause"), [(0, "not_kept"), (1, "queue_full")])
+def test_loss_of_an_absent_subscriber_has_the_cause_of_its_qos(qos, cause):
+    capture, pub, sub = routed(clean=False)
+    for number in range(1, 8):
+        pub.exchange(C2S, b"t", b"message %d" % number, number, qos)
+        if number == 4:
+            sub = capture.connection(b"sub", clean=False, present=True)
+        else:
+            sub.exchange(S2C, b"t", b"message %d" % number, number, qos)
+        if number == 3:
+            sub.bye()
+    sub.quiet()
+    found = capture.audit()
+    told = explained(found["losses"], found["connections"], found["findings"])["losses"]
+    assert rows(told, "client_id", "cause") == [("sub", cause)]
 
 
 def _played(capture, lost, twice, repeats, pause_ms):

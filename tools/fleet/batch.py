@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 try:
@@ -95,7 +95,6 @@ def _follow(folder, out, wish, every_s):
     ending, before, told, code = threading.Event(), None, {}, BAD_INPUT
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
-    wish = replace(wish, options=wish.options | {"is_growing": True})
     while not ending.is_set():
         now = None
         try:
@@ -216,9 +215,13 @@ def _check(folder, out):
         for path, name, *_ in places.files(out / table):
             if not name.endswith(_REPLACED):
                 raise BadInput("the audit would delete %s: name another folder for OUT" % path)
-    if not any(files.checked(source).problem is None for source in files.listed(folder)):
-        text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder"
-        raise BadInput(text % folder)
+    problems = []
+    for source in map(files.checked, files.listed(folder)):
+        if source.problem is None:
+            return
+        problems.append("\n%s: %s" % (source.capture, source.problem))
+    text = "no capture (.pcap, .pcapng, .jsonl, also compressed) under %s: name their folder%s"
+    raise BadInput(text % (folder, "".join(problems[:_MOST_LINES])))
 
 
 def _look_at_ports(folder, ports):

@@ -60,47 +60,6 @@ class _Captures(click.Argument):
         return super().get_error_hint(ctx) + " (with make: CAPTURES=…)"
 
 
-@click.group()
-def cli():
-    """Audit captures of a fleet: which promise was kept, for which device, when."""
-
-
-@cli.command()
-@click.argument("captures", cls=_Captures, type=_text)
-@_option("--out", "Folder for tables and report.", type=click.Path(file_okay=False))
-@_PORTS
-@_option("--whole-files", "Every file holds whole connections (faster).", is_flag=True)
-@_option("--exempt", "Topics without order.", type=_filter, multiple=True, metavar="FILTER")
-@_option("--counter", "Field that counts readings.", multiple=True, type=_text, metavar="FIELD")
-@_option("--since", "--out of an earlier audit.", type=_text, metavar="DIRECTORY")
-@_option("--allow", "So many are no failure.", multiple=True, metavar="NAME=NUMBER")
-@_option("--alert", "Run for each finding, which it gets as JSON.", type=_text, metavar="COMMAND")
-@_option("--every", "Seconds; again when files changed.", type=_seconds, metavar="SECONDS")
-@_option("--master", "Spark master; default local[*].")
-@_option("--memory", "Memory of Spark's driver.", default="3g", type=_memory, metavar="SIZE")
-def audit(
-    captures, out, ports, whole_files, exempt, counter, since, allow, alert, every, master, memory
-):
-    """Judge the captures under the folder CAPTURES; write Parquet tables and report.html under
-    --out.
-
-    Sub-folders of CAPTURES are sites.  --since shows what changed; --allow "lost=3" sets how
-    many findings of a kind pass; --every 60 goes on until it is interrupted.  Exit code: 0
-    nothing found beyond what is allowed, 1 findings, 2 nothing there that could be judged.
-    """
-    from . import batch
-    from .places import place
-
-    if not (out or "").strip():
-        raise click.UsageError("where to? OUT=folder (--out folder)")
-    with _verdict_or_reason():
-        options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
-        options |= {"counters": counter} if counter else {}
-        earlier, limits = place(since) if since else None, batch.read_limits(allow)
-        wish = batch.Wish(options, master, memory, earlier, limits, alert)
-        sys.exit(batch.run(place(captures), place(out), wish, every))
-
-
 @contextlib.contextmanager
 def _verdict_or_reason():
     # Exit code 1 says that something was found: what fails has to end with another one.
@@ -120,10 +79,52 @@ def _verdict_or_reason():
     sys.exit(batch.BAD_INPUT)
 
 
+@click.group()
+def cli():
+    """Audit captures of a fleet: which promise was kept, for which device, when."""
+
+
+@cli.command()
+@click.argument("captures", cls=_Captures, type=_text)
+@_option("--out", "Folder for tables and report.", type=click.Path(file_okay=False))
+@_PORTS
+@_option("--whole-files", "Every file holds whole connections (faster).", is_flag=True)
+@_option("--exempt", "Topics without order.", type=_filter, multiple=True, metavar="FILTER")
+@_option("--counter", "Field that counts readings.", multiple=True, type=_text, metavar="FIELD")
+@_option("--since", "--out of an earlier audit.", type=_text, metavar="DIRECTORY")
+@_option("--allow", "So many are no failure.", multiple=True, metavar="NAME=NUMBER")
+@_option("--alert", "Run for each finding, which it gets as JSON.", type=_text, metavar="COMMAND")
+@_option("--every", "Seconds; again when files changed.", type=_seconds, metavar="SECONDS")
+@_option("--master", "Spark master; default local[*].")
+@_option("--memory", "Memory of Spark's driver.", default="3g", type=_memory, metavar="SIZE")
+@_verdict_or_reason()
+def audit(
+    captures, out, ports, whole_files, exempt, counter, since, allow, alert, every, master, memory
+):
+    """Judge the captures under the folder CAPTURES; write Parquet tables and report.html under
+    --out.
+
+    Sub-folders of CAPTURES are sites.  --since shows what changed; --allow "lost=3" sets how
+    many findings of a kind pass; --every 60 goes on until it is interrupted.  Exit code: 0
+    nothing found beyond what is allowed, 1 findings, 2 nothing there that could be judged.
+    """
+    from . import batch
+    from .places import place
+
+    if not (out or "").strip():
+        raise click.UsageError("where to? OUT=folder (--out folder)")
+    options = {"ports": ports, "whole_files": whole_files, "exempt": exempt}
+    options |= {"counters": counter} if counter else {}
+    earlier, limits = place(since) if since else None, batch.read_limits(allow)
+    wish = batch.Wish(options, master, memory, earlier, limits, alert)
+    sys.exit(batch.run(place(captures), place(out), wish, every))
+
+
 @cli.command()
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path))
 @_PORTS
+@_verdict_or_reason()
 def decode(folder, out, ports):
     """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
     from .capture import files

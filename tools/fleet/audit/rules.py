@@ -171,6 +171,8 @@ not_allowed nothing of this topic or client reaches {client}: a rule of the brok
     compare the broker's rules with what {client} subscribes to
 queue_full {client} was away, and the broker keeps only so many messages for it => raise the
     broker's queue (mosquitto: max_queued_messages), or let the client come sooner
+not_kept {client} was away, and the broker need not keep for it what comes at QoS 0 => publish and
+    subscribe at QoS 1, or keep the client connected
 broker_lost_it the broker took it on and did not pass it on to {client} => look into the broker's
     log at that time; at QoS 0 it may do so
 """,

@@ -66,25 +66,28 @@ def resync(walker, data, pos, is_last, chain_bytes=0):
     The chain has to hold for four of them and `chain_bytes`, or, when `is_last` says that the
     file ends with `data`, exactly to that end.
     """
-    last = len(data) - walker.head_bytes
+    last, broken = len(data) - walker.head_bytes, set()
     while pos <= last:
         window = padded(data[pos : pos + _WINDOW_BYTES + walker.head_bytes])
         for one in walker.may_begin(window, min(_WINDOW_BYTES, last - pos + 1)).tolist():
-            if _is_chain(walker, data, pos + one, is_last, chain_bytes):
+            if _is_chain(walker, data, pos + one, is_last, chain_bytes, broken):
                 return pos + one
         pos += _WINDOW_BYTES
     return -1
 
 
-def _is_chain(walker, data, start, is_last, chain_bytes):
-    pos, count, told = start, 0, None
-    while count < _CHAIN or pos - start < chain_bytes:
+def _is_chain(walker, data, start, is_last, chain_bytes, broken):
+    # `broken`: records of chains that ended too early; a later chain with one of them does, too.
+    pos, told, passed = start, None, []
+    while len(passed) < _CHAIN or pos - start < chain_bytes:
         if pos + walker.head_bytes > len(data):
-            return pos == len(data) if is_last else count > 1
-        pos, told = walker.step(data, pos, told)
-        if pos < 0:
+            return pos == len(data) if is_last else len(passed) > 1
+        after, told = walker.step(data, pos, told)
+        if after < 0 or pos in broken:
+            broken.update(passed if pos - start < chain_bytes else ())
             return False
-        count += 1
+        passed.append(pos)
+        pos = after
     return True
 
 

@@ -137,7 +137,8 @@ def read_frames(path, tally, begin=0, until=None, known=(), chunk_bytes=CHUNK_BY
             yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
             # A file of which not even the head is there may only just have been begun.
-            (tally.error if len(start) == pcap.HEADER_BYTES else tally.cut_short)(*error.args)
+            is_begun = len(start) < len(pcapng.SECTION_MAGIC) or pcap.is_pcap(start)
+            (tally.cut_short if is_begun else tally.error)(*error.args)
 
 
 def first_ts(path):

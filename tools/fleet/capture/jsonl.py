@@ -32,9 +32,7 @@ def read_events(source, tally, counters=COUNTERS):
         for line in stream:
             if line.strip():
                 count += 1
-                if tally.is_growing and not line.endswith(b"\n"):
-                    tally.cut_short(0, "line without an end")
-                elif row := _row(line, offset, tally):
+                if row := _row(line, offset, tally):
                     rows.append(row)
             offset += len(line)
             if len(rows) >= _BATCH_ROWS:
@@ -61,10 +59,13 @@ def _row(line, offset, tally):
             "payload_bytes": _number(fields, "payloadlen", len(payload), _MOST_BYTES),
             "payload": payload,
         }
-    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
-        tally.error(offset, "line not understood: %s" % error)
     except RecursionError:
-        tally.error(offset, "line not understood: nested too deeply")
+        reason = "nested too deeply"
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
+        reason = str(error)
+    (tally.error if line.endswith(b"\n") else tally.cut_short)(
+        offset, "line not understood: %s" % reason
+    )
     return None
 
 

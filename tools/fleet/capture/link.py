@@ -206,7 +206,9 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
     dport = read.u16[at + 2].astype(np.int64)
     known = np.array(sorted(ports))
     from_known, to_known = np.isin(sport, known), np.isin(dport, known)
-    keep = np.flatnonzero(is_whole & (from_known | to_known))
+    is_ours = from_known | to_known
+    tally.add("cut_frames", np.count_nonzero((end_ip > end) & (is_ours | ~is_whole)))
+    keep = np.flatnonzero(is_whole & is_ours)
     tally.add("other_ports", np.count_nonzero(is_whole) - len(keep))
     keeps_all = len(keep) == len(at)
     if not keeps_all:

@@ -45,7 +45,8 @@ def explained(losses, connections, findings):
         is_near = any(one - _BEFORE_US <= ts <= one + _BEHIND_US for one in moments)
         if told != "never_sent" and is_near:
             name = "broker_restarted"
-        name = name or told or ("queue_full" if is_away[at] else "broker_lost_it")
+        missed = ("queue_full" if row["qos"] else "not_kept") if is_away[at] else "broker_lost_it"
+        name = name or told or missed
         device = row["device"] or row["published_by"]
         row["words"] = {"server": server[at], "client": row["client_id"], "device": device}
         row["cause"], row["why"] = name, _text(name, row["words"])

@@ -142,7 +142,9 @@ _COUNTED = {
     "mqtt_on_port_": "MQTT on port {}, which --ports does not name",
     "link_type_": "{1:,} frames of link type {0} were not read",
     "inside_": "{1:,} frames inside {0} were not looked into",
+    "unfinished": "its last record is not read: somebody wrote to it just now",
     "tcp_fragments": "{1:,} fragments of IP packets were not put together",
+    "cut_frames": "{1:,} frames were recorded only in part: leave out the snapshot length (-s)",
 }
 _WORDS = {
     **{"link_type_9": "9 (PPP)", "link_type_105": "105 (Wi-Fi)", "link_type_239": "239 (NFLOG)"},

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from ..audit.envelopes import unpack
 from ..audit.rows import dictionary, grouped
-from . import strips
 
 SCHEMA = pa.schema([("what", pa.string()), ("rank", pa.int64()), ("text", pa.string())])
 # Of each kind, in the report; `violation` of each statement.
 _MOST = {"finding": 1000, "violation": 8, "strip": 40}
 _AROUND = 4
 _STRIP_PACKETS = 3000
+_BEFORE, _AFTER, _FAR_APART = 4, 20, 10_000  # in a strip
 _PACKET = "ts number direction packet_type qos dup packet_id topic payload_bytes".split()
 _MESSAGE = "first_sent number direction qos packet_id topic sequence".split()
 
@@ -131,7 +131,7 @@ def order_strips(packets, messages):
         readings = [n if one else (None, None) for n, one in zip(numbers, is_reading, strict=True)]
         names = ("dup", "packet_id", "payload_hash")
         dups, ids, hashes = (some[name].to_pylist() for name in names)
-        found = strips.strip(wanted, dups, ids, hashes, readings)
+        found = strip(wanted, dups, ids, hashes, readings)
         if found:
             rows.append(("strip", -weight, json.dumps(found)))
     return _table(rows) if rows else None
@@ -160,3 +160,53 @@ def _suspects(messages):
     for group in worst[sums[worst] > 0].tolist():
         row = some.select([*names, "qos"]).slice(first[group], 1).to_pylist()[0]
         yield int(sums[group]), row
+
+
+def strip(wanted, dups, packet_ids, hashes, readings):
+    """In which order a subscriber saw a topic's messages, around the first place that is out of
+    order -> dict, or None.
+
+    Each cell is [label, kind]: `new`, `again` (repeat with DUP), `twice` (repeat without),
+    `late` (after a later one), `lost` (a number that was left out).
+    """
+    cells = _cells(dups, packet_ids, hashes, readings)
+    first = next((at for at, cell in enumerate(cells) if cell[1] != "new"), None)
+    if first is None:
+        return None
+    begin = max(0, first - _BEFORE)
+    return wanted | {"cells": cells[begin : first + _AFTER], "before": begin}
+
+
+def _cells(dups, packet_ids, hashes, readings):
+    cells, seen, last = [], set(), None
+    arrived = {reading for reading in readings if reading[1] is not None}
+    for dup, packet_id, payload, reading in zip(dups, packet_ids, hashes, readings, strict=True):
+        is_reading = reading[1] is not None
+        key = reading if is_reading else payload
+        label = str(reading[1] if is_reading else packet_id if packet_id is not None else "·")
+        if key in seen and (is_reading or dup):
+            cells.append([label, "again" if dup else "twice"])
+            continue
+        seen.add(key)
+        if is_reading and last and reading < last:
+            cells.append([label, "late"])
+            continue
+        if is_reading:
+            cells += _left_out(last, reading, arrived)
+            last = reading
+        cells.append([label, "new"])
+    return cells
+
+
+def _left_out(last, reading, arrived):
+    # Numbers between two that arrived, if they never come later.
+    if not last or last[0] != reading[0]:
+        return []
+    # Numbers come from payloads: what is missing between them may be billions.
+    count = reading[1] - last[1] - 1
+    if count > _FAR_APART:
+        return [["%d–%d" % (last[1] + 1, reading[1] - 1), "lost"]]
+    missing = [n for n in range(last[1] + 1, reading[1]) if (reading[0], n) not in arrived]
+    if len(missing) > 3:
+        return [["%d–%d" % (missing[0], missing[-1]), "lost"]]
+    return [[str(n), "lost"] for n in missing]

@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +25,7 @@ _JAVA_OPTIONS = (
 ) % (Path(__file__).with_name("log4j2.properties").as_uri())
 
 _SETTINGS = {
+    "spark.app.name": "umqtt31 fleet",
     "spark.log.level": "ERROR",
     # Workers make and free the same large arrays task after task.  Given back to the system
     # each time, every page of them would be new each time: a third of all work.  The last is
@@ -40,8 +42,11 @@ _ALONE = {
 }
 
 
+_MASTER_S = 10
+
+
 class NotStarted(Exception):
-    """There is no Java, or it does not start like this; the text says what to do."""
+    """There is no Java or no master, or Java does not start; the text says what to do."""
 
 
 @contextlib.contextmanager
@@ -113,8 +118,21 @@ def start(master=None, memory="3g"):
 
 
 def _context(conf, master, more):
-    conf = conf.setAppName("umqtt31 fleet")
     conf = conf.setMaster(master) if master else conf
+    _find(conf.get("spark.master", ""))
     for key, value in (_SETTINGS | more).items():
         conf.setIfMissing(key, value)
     return SparkContext.getOrCreate(conf)
+
+
+def _find(master):
+    # Spark looks for a minute, and then says only that something is null.
+    if not master.startswith("spark://"):
+        return
+    for address in master.removeprefix("spark://").split(","):
+        host, _, port = address.rpartition(":")
+        try:
+            return socket.create_connection((host.strip("[]"), port), _MASTER_S).close()
+        except OSError as error:
+            reason = error
+    raise NotStarted("%s does not answer: %s: look at --master" % (master, reason))

@@ -31,15 +31,12 @@ _LOOK_S = 0.25  # between two looks at how far the tasks are
 class Options:
     """How to audit.  `whole_files`: files hold whole connections; `exempt`: filters; `counters`:
     names of JSON fields that count readings.
-
-    `is_growing`: a file that was written to just now may end in the middle of a record.
     """
 
     ports: str = "1883"
     whole_files: bool = False
     exempt: tuple = ()
     counters: tuple = COUNTERS
-    is_growing: bool = False
     buckets: int | None = None
     range_bytes: int = 64 << 20
 
@@ -48,7 +45,8 @@ class Options:
 class Range:
     """The files of `sources`; of a single one the bytes from `begin` to `until`.
 
-    `known` is what stands before `begin`, as `files.ranges` has it.
+    `known` is what stands before `begin`, as `files.ranges` has it.  Where `is_growing`, somebody
+    wrote to one of them just now: it may end in the middle of a record.
     """
 
     sources: list = field(default_factory=list)
@@ -68,9 +66,9 @@ def run(context, folder, out, options, progress=lambda done, total: None, report
     tables.discard(out)
     found = files.listed(folder)
     parts = ranges(found, not options.whole_files, options.range_bytes)
-    now = time.time()
-    for part in parts if options.is_growing else ():
-        part.is_growing = any(now - one.changed_s < _SETTLED_S for one in part.sources)
+    settled_s = time.time() - _SETTLED_S
+    for part in parts:
+        part.is_growing = any(one.changed_s > settled_s for one in part.sources)
     buckets = options.buckets or count_buckets(found, context.defaultParallelism)
     later = count_later_buckets(buckets, context.defaultParallelism)
     rows = context.parallelize(parts, 1 if buckets == 1 else len(parts))

@@ -25,7 +25,7 @@ from ..capture.frames import Tally
 from ..convert import decoded
 from ..decode.decoder import Decoder, only_gaps, only_packets
 from ..tables import Outbox, joined, plain
-from . import pack, segments
+from . import pack
 
 WRITTEN = "written"  # kind of the rows that tell of files
 _RUN_ROWS = 150_000
@@ -49,9 +49,9 @@ def read(parts, ports, buckets, options):
             where = part.begin, part.until, part.known
             for frames in files.read_frames(source.path, tally, *where):
                 found = link.segments(frames, ports, tally)
-                for bucket, some in segments.bucketed(found, site_bucket, buckets):
+                for bucket, some in pack.bucketed(found, site_bucket, buckets):
                     place = {"first_ts": part.first_ts, "begin": int(some.offset[0])}
-                    packed = [("segments", bucket, segments.to_table(some))]
+                    packed = [("segments", bucket, pack.segment_table(some))]
                     yield from pack.rows(packed, **origin, **place)
         yield from pack.rows([("captures", 0, tally_table(source, tally))], **origin)
 
@@ -73,7 +73,7 @@ def _decoded_rows(decoder, rows):
     # Parts of one capture are put together, so that each step has enough to do.
     for capture, group in itertools.groupby(rows, lambda row: row.capture):
         for tables in _runs(pack.load(row.part) for row in group):
-            yield from decoder.feed(segments.from_tables(tables), capture)
+            yield from decoder.feed(pack.segments(tables), capture)
     yield from decoder.finish()
 
 
