@@ -48,17 +48,17 @@ that costs nothing before a program imports it.  docs/reference/client.md lists 
 # Time.  _wake is the next moment at which poll() has something to do that nobody caused.
 # Whatever begins to be timed sets it to now, and tick() finds the next one.
 #
-# MicroPython.  Nothing here makes an object between two connections, an error apart.  A frame
-# of more than 11 words comes from the heap unless that is locked, so what is large and called
-# for each message is entered with a locked heap, and unlocks it first.  pack_into() with a
-# fixed width copies without a slice on every version; it fills the rest of the width
-# with zeros, so behind what is copied so many bytes have to be free.
+# MicroPython.  Between two connections nothing here makes an object, except an error.  A frame
+# of more than 11 words comes from the heap, unless the heap is locked.  So the caller of a
+# large function that runs for each message locks the heap, and the function unlocks it first.
+# pack_into() with a fixed width copies without a slice on every version.  It fills the rest
+# of the width with zeros, so these bytes have to be free.
 
 from micropython import const, heap_lock, heap_unlock  # isort: skip
 
 import random
 
-# Otherwise a builtin is found only behind a miss among the names of the module.
+# MicroPython finds a name of the module faster than a builtin.
 from builtins import bytes, int, isinstance, len, max, min, str
 from io import BytesIO
 from struct import pack_into
@@ -123,7 +123,7 @@ class MQTTClient:
     on_oversize = None  # handler(topic_len, payload_len)
     on_drop = None  # handler(packet_id, reason): CLOSED, JOURNAL; options have more
     last_error = None  # why reconnect() has failed so far: an MQTTError
-    _will = _opener = None  # seldom set, so that a client needs a smaller table
+    _will = _opener = None  # few clients set them: those of the others stay smaller
     # By level: how CONNECT begins, the longest client id, seconds until what is not answered is
     # sent again.
     _levels = {3: (b"\x00\x06MQIsdp\x03", 23, 30), 4: (b"\x00\x04MQTT\x04", 65535, 0)}
@@ -133,7 +133,7 @@ class MQTTClient:
     _may_go = None  # a hook, see below
     _most_options = 2  # of a filter: its QoS
     _filters = ()  # what is subscribed to: (filter, as it is sent)
-    # What connect() sets.  A name that each message needs stands in the object: a miss is slow.
+    # What connect() sets.  What each message needs is set in __init__(): it is found faster.
     _is_clean = _was_clean = False
     _is_present = True
     _error = _try_at = None
@@ -225,7 +225,7 @@ class MQTTClient:
         self._lacks = 0
         self._places = max_awaiting_rel
         self._held_n = self._held_end = 0  # ids; numbers in use
-        self._is_starved = False  # a message was not taken, and none is before it came again
+        self._is_starved = False  # a message was not taken; none is before it comes again
         # The connection; _first: a whole packet that precedes messages.
         self.is_connected = self._is_busy = False
         self._stream = self._ping_at = self._request = self._first = None
@@ -386,7 +386,7 @@ class MQTTClient:
         if self._stream or self._try_at is None:
             return 0
         due = ticks_diff(self._try_at, now)
-        return due if 0 < due <= self._pause_ms else 0  # more: it is over for days
+        return due if 0 < due <= self._pause_ms else 0  # more: it was due days ago
 
     def ping(self):
         """Send PINGREQ now; poll() raises if no answer comes within `keepalive`, unless 0."""
@@ -787,7 +787,7 @@ def accept(client, topic, msg, flags):
     after = at + size + _ENTRY
     limit = client._head - 1 if at < client._head else client._size
     if client._behind or after + client.buffer_size > limit:  # as pack_into() fills
-        # Nothing comes in between what lies in the store.
+        # Nothing gets in front of what lies in the store.
         at = -1 if client._behind and (qos or client._keep) else _place(client, size + _ENTRY)
         if at < 0:
             if not (qos and client._store):
@@ -1014,7 +1014,7 @@ def _find(client, first, packet_id):
         return at
     if first != _PUBREC or state < _OWED:
         client.stats.strays += 1
-        # Of nothing that is known, unless it is of what lies in the store alone.
+        # No message has this id, unless one that lies in the store alone.
         if first == _PUBREC and not (state or client._old):
             owe(client, _PUBREL, packet_id)
     elif state == _PUBCOMP:
@@ -1067,7 +1067,7 @@ def _check_stream(stream):
 
 
 def push(client):
-    """As _pump(), for those who do not look after the stream's errors."""
+    """As _pump(), for callers that do not handle what the stream raises."""
     heap_lock()
     _try_pump(client)
 
@@ -1177,8 +1177,8 @@ _STREAM_ERRORS = (OSError, ValueError, MemoryError, ImportError)
 
 
 def lose(client, cause):
-    """What the stream raised ends it, unless it is just still connecting; so does what the store
-    raised, since what was read may not be answered.  Ctrl-C: who knows what went out."""
+    """What the stream raised ends it, unless it is still connecting.  So does what the store
+    raised, as what was read may not be answered, and Ctrl-C, as part of a packet may be out."""
     if client._is_present is not None or (getattr(cause, "errno", 0) or 0) not in _CONNECTING:
         close(client)
         client._error = cause
@@ -1433,7 +1433,7 @@ def deliver(client, is_whole):
         if client._stream:  # else the handler closed it
             owe(client, qos + 3 << 4, packet_id)
     if not (is_whole or client.on_oversize):
-        # Acknowledged, or it would come for ever; but nobody may overlook it.
+        # It was acknowledged, or it would come for ever.  The error tells of it.
         client._is_busy = True  # as a handler's error
         raise MQTTError(_TOO_LARGE, message.payload_len)
 
@@ -1475,7 +1475,7 @@ def hold(client, packet_id, now):
     """Remember the id of a QoS 2 message, which is not held, until its PUBREL."""
     held = client._held
     k = set_of(client, packet_id)
-    # All in a set are forgotten at once, so that it grows for a sixteenth of its time.
+    # All ids of a set are forgotten at once, so it takes new ones for a sixteenth of the time.
     if k < 0 or (
         ticks_diff(now, held[k + 2]) > client._held_ms >> 4 and client._held_end < len(held)
     ):
