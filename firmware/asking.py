@@ -39,7 +39,7 @@ class Asker:
         self._refresh_ms = refresh_ms
         self._clock = clock
         self._socket = None
-        self._read = None  # takes the answer that is awaited
+        self._read = None  # reads the awaited answer
         self._nonce = b""
         self._pause_ms = 0
         self._next_at = None  # ticks; None: now
@@ -56,7 +56,7 @@ class Asker:
         now = self._clock.ticks_ms()
         try:
             if self._socket is None:
-                # Once due it stays so, however long there is no network: ticks come round.
+                # Once due it stays due without a network, although the ticks come round.
                 if self._next_at is not None and self._clock.ticks_diff(now, self._next_at) >= 0:
                     self._next_at = None
                 if self._next_at is None and has_network:
@@ -82,7 +82,7 @@ class Asker:
         self._send(dns, _DNS_PORT, question, self._on_address)
 
     def _address_in(self, data):
-        # -> the first address in an answer to this question; None: it is none.
+        # -> the first address in an answer to this question; None: it is no such answer.
         if data[:2] != self._nonce or not data[2] & 0x80:
             return None
         at = _skip_name(data, 12) + 4
@@ -100,7 +100,7 @@ class Asker:
         self._close()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
-        # Connected, so that nobody else's answer comes in.
+        # A connected socket takes no answer of others.
         self._socket.connect(socket.getaddrinfo(address, port)[0][-1])
         self._socket.send(data)
         self._sent_at = self._clock.ticks_ms()
@@ -162,7 +162,7 @@ class NTP(Asker):
 
     def _on_time(self, data):
         if len(data) < 48 or data[24:32] != self._nonce or data[0] & 7 != 4:
-            return None  # somebody else's, or an old one
+            return None  # not from this server, or an old answer
         seconds, fraction = struct.unpack_from(">II", data, 40)
         knows = 0 < data[1] < 16 and data[0] >> 6 != 3 and seconds
         if not seconds & 0x80000000:
@@ -190,7 +190,7 @@ class Names(Asker):
         return self._address is not None or self._is_answered
 
     def look_up(self, server, port):
-        # A name server that knows no address has answered at once; the port may know more.
+        # A name server answered that it knows no address.  The port may know one.
         return socket.getaddrinfo(self._address or server, port, 0, socket.SOCK_STREAM)[0]
 
     def _ask(self):

@@ -15,16 +15,16 @@ _MAX_AWAITING_REL = 20
 # Below the shortest watchdog (RP2040: 8.3 s).
 _CONNECT_TIMEOUT_S = 5
 _DEEP_SLEEP = 4
-# Of a chunk: header of PUBLISH, length of topic, packet id; kind, id and offset.
+# What a chunk adds to its data: PUBLISH header, topic length, packet id; kind, id, offset.
 _CHUNK_OVERHEAD = 5 + 2 + 2 + 13
 
-# Of a reading in the client's queue: header and packet id of PUBLISH, the queue's own bytes,
-# the topic below the root, the largest envelope.
+# Bytes of a reading in the client's queue: header and packet id of PUBLISH, the queue's own
+# bytes, the topic below the root, the largest envelope.
 _READING_BYTES = 5 + 2 + 2 + 5 + len("/reading/0") + 90
 _JSON_BYTES = 300  # more, usually
 _MOST_QUEUE_BYTES = 1 << 18
 
-# What their names end with, the port finds without a name server.
+# The port finds names with these ends without a name server.
 _OWN_NAMES = ("local", "localhost")
 
 
@@ -44,7 +44,7 @@ def _build(config, board):
     gc.collect()
     client = make_client(config, store)
     if store and state.journal == DONE and not store.has_failed:
-        state.keep_journal(WELL)  # it was told: what comes into it now did not go out
+        state.keep_journal(WELL)  # the failure was told; what the journal takes now was not sent
     cause = board.reset_cause()
     try:
         if cause != _DEEP_SLEEP or not state.asleep:
@@ -54,14 +54,14 @@ def _build(config, board):
     except OSError as error:
         print("flash:", error.args[-1])
     print("boot", state.boot, "of", config["client_id"], "on", board.NAME)
-    # Only now: opening a journal takes more heap than the rest, and no more once it is open.
+    # Loaded only now, as the client needs most heap while it opens the journal.
     gc.collect()
     from node import Node
     from timekeeper import Timekeeper
 
     network = _network(config, board)
     sensors = sensors_of(config["sensors"], board)
-    watchdog = _watchdog(board)  # behind all that may say no: nobody would feed it
+    watchdog = _watchdog(board)  # last: if a step before it raised, nobody would feed it
     gc.collect()
     return Node(
         config, state, client, sensors, network, _led(board), watchdog,
@@ -117,7 +117,7 @@ def _adc(board, pin):
     return ADC(Pin(pin))
 
 
-# By their module, which is their name in the settings: class, where it is connected.
+# Module, which is the name in the settings: (class, function that connects it).
 _SENSORS = {
     "bme280": ("BME280", _i2c),
     "sht3x": ("SHT3x", _i2c),
@@ -127,7 +127,7 @@ _SENSORS = {
 
 
 def _queue_bytes(config, store):
-    # The RAM for as many readings as the settings allow; what waits may lie in the store.
+    # RAM for as many readings as the settings allow.  With a store, only the window is in RAM.
     room = config["max_inflight"] + (0 if store else config["max_mqueue_len"])
     topic = "//".join((config["prefix"], config["site"], config["client_id"]))
     reading_bytes = _READING_BYTES + (_JSON_BYTES if config["format"] == "json" else 0)
@@ -162,7 +162,7 @@ def _network(config, board):
 
 def _ntp(config, board, network):
     if board.NETWORK == "host" or not config["ntp_server"]:
-        return None  # the system below knows the time, or nobody shall be asked
+        return None  # the host knows the time, or the settings name no server
     from asking import NTP
 
     return NTP(config["ntp_server"], network.find_dns, time)
@@ -173,7 +173,7 @@ def _names(config, board, network, client):
 
     name = config["server"]
     if board.NETWORK == "host" or is_address(name) or name.split(".")[-1] in _OWN_NAMES:
-        return None  # nobody is asked, or no name server
+        return None  # no name to look up, or the port finds it
     names = Names(name, network.find_dns, time)
     client.look_up = names.look_up
     return names

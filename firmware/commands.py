@@ -7,8 +7,8 @@ is signed: `PROOF NUMBER COMMAND`.  Allocates: commands are rare.
 LONGEST = 64
 _PROOF_AND_NUMBER = 32 + 1 + 15 + 1
 _LONGEST_ID = 16
-# Answers that wait for room in the client's queue: with so many, no command is obeyed; with
-# so many it is not even answered.  One poll() brings 64 messages at most.
+# Answers that wait for room in the client's queue.  From the first number on commands are
+# refused, from the second on not even answered.  One poll() brings 64 messages at most.
 _MANY_ANSWERS = 8
 _MOST_ANSWERS = 64
 _TOO_LARGE = 260, 0x95  # codes of MQTTError: for the client's buffer, for the broker
@@ -31,7 +31,7 @@ class Commands:
 
     def take(self, message):
         if message.retain:
-            # It would come again with every connection: a retained `reset` for ever.
+            # It comes again with every connection: a retained `reset` would never end.
             self._log("command ignored: it is retained")
         elif message.payload_len > LONGEST + (_PROOF_AND_NUMBER if self._signed else 0):
             self._answer(parse(message.payload[:LONGEST])[0], "longer than %d bytes" % LONGEST)
@@ -44,7 +44,7 @@ class Commands:
                     return self._answer(parse(text)[0], why)
             name, word, argument = parse(text)
             if name and len(self._outbox) >= _MANY_ANSWERS:
-                # What nobody would hear of is not done: the sender tries again.
+                # A command without room for its answer is not done.  The sender tries again.
                 self._answer(name, "too many at once")
             else:
                 self._answer(name, self._obey(word, argument), word, argument)
@@ -71,7 +71,7 @@ class Signed:
     """
 
     def __init__(self, key, topic, state):
-        import signature  # only here, for its memory
+        import signature  # here, as others need no memory for it
 
         self._key = key
         self._topic = topic
@@ -87,7 +87,7 @@ class Signed:
         digits, _, command = said.partition(b" ")
         if not digits.isdigit() or int(digits) <= self._state.commanded:
             return command, "its number is not above the last one"
-        # First, so that nobody can repeat it after a reset; who gets no answer sends a new one.
+        # Saved first, so that nobody can repeat it after a reset.
         self._state.commanded = int(digits)
         try:
             self._state.save()
@@ -109,7 +109,7 @@ def publish_all(client, outbox):
         except OSError as error:
             if getattr(error, "code", 0) not in _TOO_LARGE:
                 return
-        outbox.pop(0)  # one that never fits would hold back all others
+        outbox.pop(0)  # an answer that never fits would block all others
 
 
 def parse(payload):

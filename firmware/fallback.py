@@ -12,8 +12,8 @@ _PUBACK = 0x40
 _PUBCOMP = 0x70
 _MOST = 20  # messages in RAM
 _TRIES = 3  # to read what the flash does not give
-# With the heap locked the error of the journal is one of memory, and a tuple that stands
-# in `except` could not be made.
+# With a locked heap the journal's error is a MemoryError, and a tuple inside `except` could
+# not be made.
 _FAILED = (OSError, MemoryError)
 
 
@@ -28,12 +28,12 @@ class Fallback:
     def __init__(self, journal, is_done=False):
         self.has_failed = False
         self._is_done = is_done
-        self._ids = [0] * _MOST  # of messages in RAM alone; 0: of none
-        # Those of them that found no room in the client's own queue, from _first on.  A list that
-        # gets shorter may want new memory, which a locked heap does not give.
+        self._ids = [0] * _MOST  # of messages in RAM alone; 0: free
+        # Those of them that found no room in the client's queue, from _first on.  The list keeps
+        # its length, as a shorter one may need new memory, which a locked heap does not give.
         self._more = [b""] * _MOST
         self._first = self._count = 0
-        self._behind = 0  # messages that the journal has still to give
+        self._behind = 0  # messages that are still to be read from the journal
         self._journal = journal
 
     def open(self, client_id, level, buffer_size, most, hold, held, ring_bytes):
@@ -52,7 +52,7 @@ class Fallback:
             found = (0, 0) + found[2:]
         self._behind = found[0]
         if self.has_failed:
-            self._journal = None  # and its memory is free
+            self._journal = None  # frees its memory
         return found
 
     def _forget(self, entries, buf):
@@ -91,7 +91,7 @@ class Fallback:
         if is_behind:
             try:
                 self._more[(self._first + self._count) % _MOST] = bytes(ring[at : at + n])
-            except MemoryError:  # there is no room while the heap is locked
+            except MemoryError:  # no memory while the heap is locked
                 return False
             self._count += 1
         self._ids[self._ids.index(0)] = ring[at + 3] << 8 | ring[at + 4]

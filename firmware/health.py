@@ -51,7 +51,7 @@ class Health:
         reading.add(DROPS, client.stats.dropped + refused)
         reading.add(FILL, 10000 * (client.inflight + client.queued) // self._room)
         reading.add(CORRUPT_PAGES, getattr(self._store, "corrupt_pages", 0))
-        # A store in RAM has none; int() is 0.
+        # A store in RAM has no bad_blocks(); int() is 0.
         bad_blocks = getattr(self._store, "bad_blocks", int)()
         if getattr(self._store, "has_failed", False):
             reading.add(JOURNAL_FAILED, 1)
@@ -59,7 +59,7 @@ class Health:
             reading.add(BAD_BLOCKS, bad_blocks)
         if forged:
             reading.add(FORGED, min(forged, 0x7FFFFFFF))
-        rssi = network.rssi()  # last, as it may find no more room
+        rssi = network.rssi()  # last, as the reading may be full
         if rssi is not None:
             reading.add(SIGNAL, rssi)
 

@@ -72,7 +72,7 @@ class JSONReading(Reading):
 
 
 def _decimal(value, decimals):
-    # Without floats, which most ports have in single precision.
+    # No floats: most ports have them in single precision.
     if not decimals:
         return str(value)
     scale = 10**decimals

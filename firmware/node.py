@@ -21,16 +21,15 @@ from timekeeper import Timekeeper
 
 VERSION = 0x0200  # major × 256 + minor
 
-# The longest sleep: the LED blinks, the watchdog is fed and uptime counts meanwhile.
+# The longest wait: between two waits the LED blinks and the watchdog is fed.
 _LONGEST_WAIT_MS = 1000
 _NO_LINK_WAIT_MS = 250
 _ASKING_WAIT_MS = 50
 _REFUSED_FILTER = 265  # a code of MQTTError
 _DRAIN_MS = 30000
-_NOW_S = 1 << 29  # later than any uptime: what waits is due
-# A tuple that stands in `except` itself is made when something is raised: with the heap
-# locked that fails, and Ctrl-C became a MemoryError that nobody saw.
-# ValueError: how MicroPython's TLS refuses a certificate.
+_NOW_S = 1 << 29  # later than any uptime, so that all that waits is due
+# A tuple inside `except` would be made at each error.  With a locked heap that fails, and
+# Ctrl-C would become a MemoryError.  MicroPython's TLS refuses certificates by ValueError.
 _BROKER_ERRORS = (OSError, ValueError)
 _UNKNOWN = "known: interval MILLISECONDS, sample, health, reset"
 
@@ -66,7 +65,7 @@ class Node:
         self._room = config["max_inflight"] + config["max_mqueue_len"]
         self._qos = config["streams"]
         self._is_json = config["format"] == "json"
-        if self._is_json:  # only what is used is loaded
+        if self._is_json:  # load only what is used
             from jsonreading import JSONReading as Reading
         else:
             from reading import Reading
@@ -97,7 +96,7 @@ class Node:
             self._updates.attach(root + b"/update/answer", self._outbox)
         self._time_topic = self._config["time_topic"].encode()
         self._discovery = None
-        if self._config["discovery"] and not self._state.asleep:  # the broker keeps it
+        if self._config["discovery"] and not self._state.asleep:  # else the broker has it
             from discovery import Discovery
 
             status = None if self._config["sleep_above_ms"] else self._status
@@ -106,18 +105,18 @@ class Node:
             )
 
     def _begin(self, cause, store):
-        # A boot goes on over sleeps with what it counted.
+        # After a sleep the same boot goes on, with its counters.
         slept = self._state.asleep or {}
         self._times.begin(slept)
         self._started_s = self._times.uptime_s
         self._health = health.Health(cause, self._room, store, slept)
-        # = the last sequence number used
+        # by stream: the last sequence number used
         self.accepted = slept.get("accepted", [0] * len(self._qos))
         self.refused = slept.get("refused", 0)  # readings without room or connection
         self.sensor_errors = 0
         self.unlocked_rounds = 0  # rounds repeated because something allocated
         is_on_trial = self._updates is not None and self._updates.is_on_trial
-        # No more than max_mqueue_len wait without a connection: the next sample shall fit in.
+        # Without a connection max_mqueue_len messages may wait.  The next sample must find room.
         room = min(self._room, 2 * (self._config["max_mqueue_len"] - len(self._qos)))
         self._sleep = Sleep(self._config, self._clock, room, slept and not is_on_trial)
         self._greet_with(b"online")
@@ -127,7 +126,7 @@ class Node:
         self._told = None  # the last reason why there is no connection
         self._told_of_sensors = None
         self._wants_sample = False
-        self._wants_outcome = False  # of the last update, to be told
+        self._wants_outcome = False  # is the outcome of the last update to be told?
         self._wants_reset = False
 
     @property
@@ -211,19 +210,19 @@ class Node:
         try:
             self._serve(self._wait_ms())
         except _BROKER_ERRORS as error:
-            # The client is closed and has lost nothing: the next round reconnects.
+            # The client has closed the connection and lost nothing.  The next round reconnects.
             self._lock(False)
             self._tell("broker:", reason(error))
 
     def _find_out(self):
-        # With the heap locked, a hidden allocation becomes a MemoryError, and so does the
-        # text of every other error.
+        # With a locked heap a hidden allocation raises MemoryError, and so does each other
+        # error, as its text needs memory.
         if self._client.is_connected:
             self.unlocked_rounds += 1
             self._may_lock = False
             return
         try:
-            self._client.poll(0)  # raises it again
+            self._client.poll(0)  # raises the error again
         except _BROKER_ERRORS as error:
             self._tell("broker:", reason(error))
 
@@ -242,7 +241,7 @@ class Node:
         elif not self._network.is_up():
             self._wait_for("network:", self._network.why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._config["tls"] and self._times.is_lacking:
-            # Certificates have dates, and the board has no battery for its clock.
+            # Certificates have dates, and the board's clock has no battery.
             why = self._times.error
             self._wait_for("tls: waits for the time:", why, min(wait_ms, _NO_LINK_WAIT_MS))
         elif self._names and not self._names.is_ready:
@@ -266,14 +265,14 @@ class Node:
                 self._health.next_s = 0
 
     def _tell(self, kind, text):
-        # Each reason once, until another one comes or all is well.
+        # Each reason is logged once, until another one comes or all is well.
         text = str(text)
         if self._told != (kind, text):
             self._told = kind, text
             self._log(kind, text)
 
     def _connect(self, wait_ms):
-        # What a connection keeps shall not come to lie behind the garbage of the last.
+        # Else the new connection would get memory behind the garbage of the last one.
         gc.collect()
         if self._client.reconnect(wait_ms):
             self._is_greeted = False
@@ -289,11 +288,11 @@ class Node:
         self._is_greeted = False
 
     def _greet(self):
-        # Not in the session of a level 3 broker for sure, so said on every connect.
+        # A broker of level 3 may have forgotten the session, so it is said on every connection.
         self._lock(False)
         if not self._is_subscribed:
             update_topic = self._updates and self._update_topic
-            # QoS 0: no broker keeps an old time for later.
+            # Time at QoS 0, as no broker keeps that for later.
             for topic, qos in (self._command_topic, 2), (update_topic, 1), (self._time_topic, 0):
                 if self._watchdog:
                     self._watchdog.feed()  # each waits for its own answer
@@ -303,7 +302,7 @@ class Node:
                 except OSError as error:
                     if getattr(error, "code", 0) != _REFUSED_FILTER:
                         raise
-                    self._log("broker:", error)  # without it, until the next start
+                    self._log("broker:", error)  # goes on without it until the next start
             self._is_subscribed = True
         try:
             fault = self._fault.text
@@ -314,12 +313,12 @@ class Node:
             self._is_greeted = True
             self._wants_outcome = self._updates is not None
         except OSError:
-            pass  # queue full: again in the next round
+            pass  # the queue is full: the next round tries again
 
     def _tell_outcome(self):
         self._lock(False)
         is_told = self._save(lambda _: self._updates.told_at_start(), None)
-        # Not again and again that it went back.
+        # That it went back is told once.
         self._wants_outcome = not is_told and self._updates.is_on_trial
 
     def _wait_ms(self):
@@ -329,7 +328,7 @@ class Node:
         return self._schedule.left_ms(wait_ms)
 
     def _is_said(self):
-        # Connected, and all that there was to say has arrived?
+        # Is the node connected, and has all that it said arrived?
         return self._is_greeted and not self._outbox and not self._undelivered()
 
     def _undelivered(self):
@@ -349,7 +348,7 @@ class Node:
         if self._is_json:
             self._lock(False)  # text allocates
         if not self._measure():
-            # A sensor allocates, or fails in a way that needs words.
+            # A sensor allocates, or its error needs a text.
             self._lock(False)
             self.unlocked_rounds += 1
             self._measure()
@@ -359,7 +358,7 @@ class Node:
             try:
                 self._discovery.tell(self._reading, self._client.publish)
             except OSError:
-                pass  # queue full: with the next sample
+                pass  # the queue is full: the next sample tries again
 
     def _measure(self):
         # -> False where it has to be done again, with the heap unlocked.
@@ -412,26 +411,26 @@ class Node:
         except OSError:
             return False  # no room, or no connection at QoS 0
         except MemoryError:
-            # With the heap locked every error is this one, one that came after the
-            # message was taken included; what is stored decides.
+            # With a locked heap every error is this one, also one that came after the
+            # message was accepted.  So look whether it was.
             if self._undelivered() > before:
                 return True
             if not (self._is_locked and self._fault.has_failed):
                 return False
-            self._lock(False)  # in RAM, room has to be allocated
+            self._lock(False)  # room in RAM has to be allocated
             return self._is_taken(topic, envelope, qos)
 
     # --- commands ---------------------------------------------------------------
 
     def _on_message(self, message):
-        # Done before the acknowledgement leaves, so that a reset cannot lose it.
+        # The command is done before its acknowledgement leaves, so a reset cannot lose it.
         was_locked = self._is_locked
         self._lock(False)
         try:
             self._take(message)
         except MemoryError as error:
-            # Raised on, it would leave the message without an acknowledgement, and after a
-            # few of them a broker sends no more.
+            # Not raised: the message would stay unacknowledged, and after a few of these a
+            # broker sends no more.
             self._log("message lost:", error)
         self._lock(was_locked)
 
@@ -440,7 +439,7 @@ class Node:
             self._updates.take(message.payload, message.retain)
         elif self._time_topic and message.topic_is(self._time_topic):
             self._times.hear(message.payload, message.retain)
-        elif message.topic_is(self._command_topic):  # a session keeps filters of old settings
+        elif message.topic_is(self._command_topic):  # others: filters of old settings
             self._commands.take(message)
 
     def _update(self):
@@ -479,14 +478,14 @@ class Node:
             save(argument)
             return True
         except OSError as error:
-            self._log("flash:", reason(error))  # it is full, perhaps: again in a minute
+            self._log("flash:", reason(error))  # it may be full: the node tries again in a minute
             return False
 
     # --- sleep ------------------------------------------------------------------
 
     def _run_awake(self):
-        # One sample, and on until it is time to sleep -> for how many ms, 0 when a
-        # command changed the plan.
+        # Take one sample and work until it is time to sleep -> milliseconds to sleep, 0 when
+        # a command changed the plan.
         sleep, client = self._sleep, self._client
         sleep.begin()
         self._greet_with(b"asleep")
@@ -514,7 +513,7 @@ class Node:
                 sleep.begin()
                 return 0
         if self._wants_sample:
-            self._sample()  # there was no time to send it, and the broker will not ask again
+            self._sample()  # too late to send it now, and the broker will not repeat the command
         client.disconnect()
         sleep_ms = sleep.left_ms(self.interval_ms)
         asleep = self._times.after(sleep_ms)
@@ -523,7 +522,7 @@ class Node:
         asleep["forged"] = self._commands.forged
         asleep["refused"] = self.refused + self._fault.volatile + client.stats.dropped
         if not self._save(self._state.fall_asleep, asleep):
-            # It would wake with numbers that were used.
+            # Else it would wake with numbers that were used.
             sleep.stay_awake()
             self._greet_with(b"online")
             return 0
@@ -531,8 +530,8 @@ class Node:
         return sleep_ms
 
     def _sample_for_sleep(self):
-        # -> the streams to be measured again when there is a connection and room: without the
-        # one QoS 0 is refused, without the other all.
+        # -> the streams that were refused: QoS 0 without a connection, all without room.  They
+        # are measured again later.
         before = self.accepted[:]
         self._sample()
         late = [i for i in range(len(before)) if self.accepted[i] == before[i]]

@@ -23,16 +23,16 @@ _HEAD_BYTES = 13  # of a chunk
 _FOLDER = "incoming"
 _MAC_BYTES = 32
 _PIECE = 512
-# By so much the text of an answer may be longer than a chunk: a chunk's head (13) less
-# "/answer" (7) and the proof with its blank (33).
+# The text of an answer may have this many bytes more than a chunk's data: the chunk's head (13)
+# less "/answer" (7) and the proof with its blank (33).
 _MORE_BYTES = 13 - 7 - 33
-# Of littlefs: a new folder takes two, a rename may take one for a moment.
+# In littlefs a new folder takes two blocks, and a rename may take one for a moment.
 _SPARE_BLOCKS = 16
-_MOST_ANSWERS = 64  # that wait for room, those of commands.py among them
-_QUIET_MS = 30000  # so long without a chunk, and another bundle may come
+_MOST_ANSWERS = 64  # that may wait for room, with those of commands.py
+_QUIET_MS = 30000  # after this time without a chunk another bundle may come
 _RELEASE = "release.txt"
 _STARTS = ("boot", "main", "update")
-_NO_NAMES = {"", ".", ".."}  # by them it would have another path
+_NO_NAMES = {"", ".", ".."}  # with them a path would lead elsewhere
 
 
 class Refused(Exception):
@@ -56,11 +56,11 @@ class Updates:
         self._clock = clock
         self._topic = self._outbox = None  # see attach()
         self._id = None
-        self._nonce = b""  # of the offer that was taken, hex
+        self._nonce = b""  # of the offer that was accepted, hex
         self._size = 0
         self._chunk_at = None  # ticks of the last one, while one is under way
         self.is_on_trial = update.is_on_trial()
-        # The id of what is staged, or on trial.
+        # The id of the update that is staged or on trial.
         self._pending = None
         if self.is_on_trial:
             self._pending, _ = _id_and_nonce(update.text(update.PREVIOUS + "/id"))
@@ -74,10 +74,10 @@ class Updates:
     def take(self, payload, is_retained=False):
         """An offer or a chunk came."""
         if is_retained:
-            # It would come with every connection, and forget the bundle that is under way.
+            # It comes again with every connection, and would replace the bundle under way.
             return self._log("update ignored: it is retained")
         if len(self._outbox) >= _MOST_ANSWERS:
-            return None  # nobody would hear what became of it: it is sent again
+            return None  # there is no room for the answer, and the rollout sends it again
         name = binascii.hexlify(payload[1 : 1 + _ID_BYTES]).decode()
         number = int.from_bytes(payload[9:13], "big")
         try:
@@ -89,7 +89,7 @@ class Updates:
             elif len(payload) > _HEAD_BYTES and payload[0] == _CHUNK and name == self._id:
                 self._append(number, payload[_HEAD_BYTES:])
             else:
-                return None  # nothing that is known, or not of this bundle
+                return None  # an unknown message, or a chunk of another bundle
             have = _size(self._path())
             self.is_complete = have == self._size
             self._say("have %d of %d" % (have, self._most_bytes))
@@ -105,10 +105,10 @@ class Updates:
                 self._check_mac(file)
                 about = "%s %s" % (self._id, self._nonce.decode())
                 _stage(file, self._size, self._board, about, self._feed)
-            # It decides: from here on the next start runs the new files.
+            # From here on the next start runs the new files.
             os.rename(update.FOLDER + "/list", update.READY)
         except (Refused, OSError, ValueError, MemoryError) as error:
-            # Raised on, it would come again with the next offer, and reset the board each time.
+            # Not raised: each offer would reset the board.
             why = _reason(error)
         else:
             self._forget()
@@ -128,13 +128,13 @@ class Updates:
     def told_at_start(self):
         """What became of the last update, once the broker is reached; ends its trial."""
         if self.is_on_trial:
-            update.remove_folder(_FOLDER)  # if the power went before it was removed
+            update.remove_folder(_FOLDER)  # if a power cut left it
             self._say("running", *_id_and_nonce(update.confirm()))
             self.is_on_trial, self._pending = False, None
         if update.is_there(update.ROLLED_BACK):
             name, nonce = _id_and_nonce(update.text(update.ROLLED_BACK))
             if name == _running():
-                os.remove(update.RUNNING)  # the power went before the trial was over
+                os.remove(update.RUNNING)  # a power cut ended the confirmation
             self._say("rolled back", name, nonce)
             os.remove(update.ROLLED_BACK)
 
@@ -147,7 +147,7 @@ class Updates:
         return True
 
     def _why_not(self, name):
-        # What to answer to the offer of this bundle that is not taken now, else None.
+        # -> the answer to an offer that is not accepted now, else None.
         if name == _running():
             return "running"
         if name == self._pending:
@@ -159,14 +159,14 @@ class Updates:
         return None
 
     def _is_busy(self):
-        # Else two rollouts would make it forget, in turn, what the other one sent.
+        # Else two rollouts would replace each other's bundle in turn.
         if self._id is None or self._chunk_at is None:
             return False
         quiet_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._chunk_at)
-        return 0 <= quiet_ms < _QUIET_MS  # after a week it is below 0
+        return 0 <= quiet_ms < _QUIET_MS  # below 0: the ticks went round
 
     def _offer(self, name, size, nonce):
-        update.remove_folder(update.FOLDER)  # of one that a reset came before
+        update.remove_folder(update.FOLDER)  # a reset may have left it
         update.make_folder(_FOLDER)
         if name != self._id:
             self._chunk_at = None
@@ -175,12 +175,12 @@ class Updates:
             if other != name or _size(self._path()) > size:
                 os.remove(_FOLDER + "/" + other)
         space = os.statvfs("/")
-        # The bundle, the staged files and the old ones; blocks are not shared.
+        # Room for the bundle, the staged files and the old ones.
         if 3 * (size - _size(self._path())) > space[0] * (space[3] - _SPARE_BLOCKS):
             raise Refused("no room for %d bytes" % size)
 
     def _append(self, offset, data):
-        # Repetitions and what came out of turn are answered with what is here.
+        # A repeated chunk, or one out of order, changes nothing.
         if offset == _size(self._path()) and offset + len(data) <= self._size:
             with open(self._path(), "ab") as file:
                 file.write(data)
@@ -214,7 +214,7 @@ class Updates:
 
     def _say(self, text, name=None, nonce=None):
         name, nonce = name or self._id, nonce or self._nonce
-        # With its proof it fits where a chunk does, as settings.py sees to.
+        # settings.py makes sure that an answer with its proof fits where a chunk does.
         said = ("%s %s" % (name, text)).encode()[: self._most_bytes + _MORE_BYTES]
         proof = signature.proof(self._key, signature.ANSWER, nonce, self._topic, said)
         answer = self._topic, said + b" " + proof
@@ -231,7 +231,7 @@ def _reason(error):
 
 
 def _stage(file, size, board, about, feed):
-    # The new files and their list, the old ones and theirs; nothing is decided yet.
+    # Write the new files and their list, and the old ones and theirs.  Nothing is decided yet.
     new, same = _read_manifest(file, board)
     for path, digest in same:
         if _hash(path, feed) != digest:
@@ -245,7 +245,7 @@ def _stage(file, size, board, about, feed):
         feed()
         old = _size(path) if update.is_there(path) else None
         if length == old and length is not None and _has_next(file, path, feed):
-            continue  # it is as the bundle wants it: flash may have no room for it twice more
+            continue  # it is the same file; flash may have no room for two more copies
         if old is not None:
             with open(path, "rb") as source:
                 _copy(source, "%s/%d" % (update.PREVIOUS, number), old, feed)
@@ -290,8 +290,8 @@ def _read_manifest(file, board):
 
 
 def _is_kept(path):
-    # What gets the old files back must not change over the air, and nothing may be imported
-    # in place of what it imports.
+    # An update must not change what takes it back, nor bring a module in place of one that
+    # is needed for that.
     names = path.split("/")
     if names[0] == "lib":
         names.pop(0)
@@ -308,7 +308,7 @@ def _release():
 
 
 def _running():
-    # The id of the update whose files run, confirmed.
+    # -> the id of the confirmed update whose files run, or None.
     try:
         return _id_and_nonce(update.text(update.RUNNING))[0]
     except OSError:
@@ -316,7 +316,7 @@ def _running():
 
 
 def _id_and_nonce(text):
-    # What _stage() wrote: id of the bundle, and the nonce of the rollout that brought it.
+    # Reads what _stage() wrote: id of the bundle, and nonce of the rollout that brought it.
     name, _, nonce = text.partition(" ")
     return name, nonce.encode()
 

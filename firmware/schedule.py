@@ -25,7 +25,7 @@ class Schedule:
         late_ms = self._clock.ticks_diff(self._clock.ticks_ms(), self._next)
         if late_ms < 0:
             return False
-        # Samples that were missed are not made up for.
+        # Missed samples are not taken later.
         skipped = late_ms // self.interval_ms
         self._next = self._clock.ticks_add(self._next, (skipped + 1) * self.interval_ms)
         return True

@@ -11,8 +11,8 @@ import json
 FILE = "settings.json"
 
 # name: (default, kind, lowest, highest).  No default: the key must be there.
-# The bounds are of the value for a "number", of the length for everything else; a
-# "choice" has what may be chosen in the place of the lowest.
+# The bounds limit the value of a "number", and the length of everything else.  A "choice"
+# has its words in place of the lowest.
 KEYS = {
     "client_id": (None, "name", 1, 23),
     "server": (None, "server", 1, 255),
@@ -48,7 +48,7 @@ KEYS = {
     "awake_ms": (30000, "number", 1000, 600000),
 }
 SECRETS = ("password", "wifi_password", "update_key")
-# What `sensors` may name, and how many numbers may stand behind it; without 0 one must.
+# What `sensors` may name, and how many numbers may follow: at least one, unless 0.
 SENSORS = {"bme280": 0, "sht3x": 0, "ds18b20": 1, "battery": 2}
 # Files beside the settings, on the computer and on the board.
 FILES = ("tls", "tls_cert", "tls_key")
@@ -67,15 +67,15 @@ _ALLOWED = {
     "qos list": "a list of %s to %s numbers, each 0, 1 or 2",
 }
 
-# Of the largest reading as JSON without the device; of a description for Home Assistant
-# without names.
+# Bytes of the largest reading as JSON without the device, and of a description for Home
+# Assistant without names.
 _JSON_BYTES = 440
 _DESCRIPTION_BYTES = 300
-# Around the names: a PUBLISH (header, topic length, packet id, topic, the largest
-# reading) and the CONNECT (header, its fixed part, five lengths, will).
+# What packets have besides the names: a PUBLISH (header, topic length, packet id, topic, the
+# largest reading) and the CONNECT (header, its fixed part, five lengths, will).
 _PUBLISH_BYTES = 5 + 2 + 2 + len("///reading/0") + 90
 _CONNECT_BYTES = 5 + 12 + 5 * 2 + len("///status") + len("offline")
-# Of a SUBSCRIBE: header and packet id; around each filter: its length, its QoS.
+# A SUBSCRIBE has header and packet id, and for each filter its length and its QoS.
 _SUBSCRIBE_BYTES = 3 + 2
 _FILTER_BYTES = 2 + 1
 # Properties of CONNECT at level 5: two lengths, session expiry, receive maximum, packet
@@ -167,8 +167,8 @@ def is_allowed(name, value):
     if kind == "server":  # an address of IPv6 has two colons or more
         return value.count(":") != 1 and not any(one in value for one in " /[")
     if kind == "file" and value.split(".")[-1] in ("py", "mpy", "json"):
-        return False  # it would replace the node's own
-    # With a length of 0 allowed, empty stands for: not used.
+        return False  # it would replace a file of the node
+    # Where a length of 0 is allowed, an empty value means: not used.
     return kind == "text" or not value or _is_topic(value, kind != "topic")
 
 
@@ -176,11 +176,11 @@ def _is_sensor(word):
     name, *numbers = word.split(":")
     most = SENSORS.get(name, -1)
     is_right = (most > 0) <= len(numbers) <= most and all(map(_is_number, numbers))
-    return is_right and all(map(int, numbers[1:]))  # 0 percent would be 0 mV for ever
+    return is_right and all(map(int, numbers[1:]))  # with 0 percent it would always read 0 mV
 
 
 def _is_number(text):
-    # str.isdigit() of the computer takes digits that int() does not.
+    # Under CPython str.isdigit() accepts digits that int() does not.
     return text and all(one in "0123456789" for one in text)
 
 
@@ -196,7 +196,7 @@ def _is_topic(value, is_one_level):
 
 
 def _clashes(settings, has_wifi):
-    # What is wrong between keys that are each good by themselves.
+    # -> what is wrong where each key is right, but not beside the others.
     wrong = []
     if has_wifi and not settings["wifi_ssid"]:
         wrong.append("wifi_ssid is missing; this board needs it: 1 to 32 characters")
@@ -248,7 +248,7 @@ def _largest_packet(settings):
             needed, _DESCRIPTION_BYTES + 2 * topic + size("discovery") + 4 * size("client_id")
         )
     if settings["level"] == 5:
-        return needed + _PROPERTY_BYTES  # filters go out in as many packets as they need
+        return needed + _PROPERTY_BYTES  # filters may be sent in several packets
     root = topic + (2 if settings["site"] else 1)
     filters = [root + len("/command")]
     if settings["update_key"]:

@@ -18,20 +18,20 @@ def start(board):
     except Exception as error:
         if board.WATCHDOG_MS is None:
             raise
-        # A fault of ours: a node in the field has nobody to press its reset button.
+        # An error nobody foresaw: in the field nobody presses the reset button.
         sys.print_exception(error)
         time.sleep_ms(_CRASH_PAUSE_MS)
         board.reset()
 
 
 def _run(board):
-    # The settings' tables take 8 KB of heap: they go before anything else comes.
+    # The settings' tables take 8 KB of heap, so they are freed before anything else is loaded.
     config = _once("settings", lambda settings: _load(settings, board))
     node = config and _once("assemble", lambda module: module.assemble(config, board))
     if not node:
         board.halt()
         return
-    # The texts of errors; else the first error loads them, into a heap in use.
+    # The texts of errors are loaded now; later the heap may lack a free block for them.
     import umqtt31.errors  # noqa: F401
 
     sleep_ms = node.run()

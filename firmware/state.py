@@ -9,12 +9,12 @@ import os
 import random
 
 FILE = "state.json"
-# Of a journal that has failed: nothing is left in it that did not go out.
+# The journal has failed, and all that it held was sent.
 DONE = "done"
-# It works again: only the broker has still to be told.
+# The journal works again, and the broker does not know it yet.
 WELL = "well"
 
-# A commanded interval is on flash at once, but not more often than this.
+# A commanded interval is saved at once, but not more often than this.
 _SAVE_EVERY_S = 60
 
 
@@ -72,7 +72,7 @@ class State:
 
     def fall_asleep(self, asleep):
         """Keep `asleep`, a dict of numbers and lists, for the same boot after the sleep."""
-        asleep["boot"] = self.boot  # not the counted one where flash did not take that
+        asleep["boot"] = self.boot  # a random number if flash took no count
         self.asleep = asleep
         self.save()
 

@@ -33,7 +33,7 @@ class Timekeeper:
         """The boot goes on after a sleep with what after() said before it, or anew: {}."""
         self.uptime_s = slept.get("uptime_s", 0)
         self._last_second = self._clock.ticks_add(self._last_second, -slept.get("uptime_ms", 0))
-        # A clock that a sleep did not stop knows better than what was counted on.
+        # If the sleep did not stop the clock, it knows the time better than the counters.
         start_s = slept.get("start_s", 0)
         if self._now_s or start_s:
             self._take(self._now_s or start_s + self.uptime_s)

@@ -22,9 +22,9 @@ import micropython
 try:
     import machine
 except ImportError:
-    machine = None  # the desk
+    machine = None  # on the desk
 
-# Not named as this module: a folder on the path would be imported in its place.
+# A folder with the name of this module would be imported in its place.
 FOLDER = "staged"
 READY = FOLDER + "/ready"
 PREVIOUS = "previous"
@@ -41,14 +41,14 @@ _WATCHDOG_MS = 8300  # the longest of RP2040
 
 def boot():
     """Do what must be in place before anything can fail; an error is printed."""
-    # Errors raised while the heap is locked, or by an interrupt, keep their number.
-    # The unix port has room for them built in and so lacks the function.
+    # So errors that are raised with a locked heap, or in an interrupt, keep their number.
+    # The unix port needs no buffer for that and lacks the function.
     if hasattr(micropython, "alloc_emergency_exception_buf"):
         micropython.alloc_emergency_exception_buf(128)
     try:
         finish()
     except Exception as error:
-        # Without main.py, which would not run now, nothing would try again.
+        # If boot.py raised, main.py would not run, and nothing would try again.
         sys.print_exception(error)
 
 
@@ -76,7 +76,7 @@ def finish():
         try:
             return _finish()
         except KeyboardInterrupt:
-            pass  # whatever runs next would meet some files old and some new
+            pass  # a program that runs now would find old and new files mixed
 
 
 def confirm():
@@ -87,7 +87,7 @@ def confirm():
     try:
         remove_folder(PREVIOUS)
     except OSError:
-        pass  # it is over: the next start removes it
+        pass  # the trial is over; the next start removes the folder
     return text(RUNNING)
 
 
@@ -140,10 +140,10 @@ def _count_start():
         return  # the update is still under way
     if not is_there(_BACK):
         if not is_there(_TRIAL):
-            remove_folder(PREVIOUS)  # of an update that was never decided
+            remove_folder(PREVIOUS)  # left by an update that was never decided
             return
         starts = int(text(_TRIAL) or 0) + 1
-        # A flash that the new files have filled takes no count: they go back at once.
+        # If the new files have filled the flash, the count fails, and they go back at once.
         if starts <= _MOST_STARTS and _try_to_write(_TRIAL + ".new", str(starts)):
             os.rename(_TRIAL + ".new", _TRIAL)
             return
@@ -154,7 +154,7 @@ def _count_start():
 
 
 def _move(source, number, target):
-    # Without its source it was done before the power went.
+    # If its source is gone, the move was done before a power cut.
     folder = target.rpartition("/")[0]
     if number != "-":
         if is_there(source):

@@ -12,7 +12,7 @@ class WiFi(umqtt31.wifi.WiFi):
     """`power_save` is the setting: "none", "performance" or "powersave"."""
 
     def __init__(self, ssid, password, power_save):
-        # Where the port has no name for it, its own choice stays.
+        # A port that has no name for it keeps its own setting.
         pm = getattr(network.WLAN, "PM_" + power_save.upper(), None)
         super().__init__(ssid, password, pm=pm)
 
