@@ -9,6 +9,6 @@ def unpack(
     archive: tarfile.TarFile, folder: Path | str, members: Iterable[tarfile.TarInfo] | None = None
 ) -> None:
     """Unpack `members`, or all, into `folder`; nothing lands outside it where filters are."""
-    # Debian 12 has Python 3.11.2, which refuses `filter=`: that came with 3.11.4.
+    # Python 3.11.2 of Debian 12 refuses `filter=`, which came with 3.11.4.
     archive.extraction_filter = getattr(tarfile, "data_filter", None)
     archive.extractall(folder, members)

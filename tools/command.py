@@ -30,7 +30,7 @@ COMMANDS = {
     "watch": "readings and health of a fleet as they come: SERVER=",
 }
 _ELSEWHERE = {"audit": ("fleet", "audit"), "boards": ("boards", "list")}
-# Words of make that are no option of the same name.
+# Words of make that become no option: an argument, and more words of the command.
 _ARGUMENT = "CAPTURES"
 _MORE = "ARGS"
 _WORD = re.compile(r"([A-Z]+)=(.*)", re.DOTALL)

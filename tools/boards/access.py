@@ -32,14 +32,14 @@ def doubt(settings, folder):
 
 
 def _takes(server, ca, topic):
-    # Does the broker take a message for `topic`, which is nobody's, without a user name?
+    # Does the broker accept a message without a user name, for a `topic` that nobody uses?
     for protocol in (paho.MQTTv5, paho.MQTTv311):
         try:
             client = connect(server, ca=ca, protocol=protocol)
         except BoardError:
             continue
         try:
-            # Only at level 5 it says whether it did.
+            # Only a broker of level 5 says whether it did.
             return protocol != paho.MQTTv5 or _is_taken(client, topic)
         finally:
             client.disconnect()

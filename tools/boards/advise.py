@@ -7,7 +7,7 @@ in, advice out.
 
 from dataclasses import dataclass, field
 
-# From the weakest: what a receiver of one topic may see of 1, 2, 3, 4.
+# What a receiver of one topic may see of 1, 2, 3, 4, the weakest first.
 ORDERS = {
     "none": "any order, with gaps: 1,3,2",
     "gaps": "in order within one connection, with gaps: 1,2,4",

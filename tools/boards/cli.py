@@ -14,7 +14,7 @@ from .errors import Commands
 from .places import shown, write_private
 from .profile import board_names, load_profile
 
-# What data sheets and upstream's files have so.
+# Shown in hexadecimal, as data sheets and upstream's files have them.
 _HEX = ("offset", "size", "firmware_offset", "uf2_family")
 
 
@@ -28,7 +28,7 @@ def _warn(text):
 
 
 def _of_a_node(board):
-    # The profile of a board that is to run the sensor node.
+    # -> the profile of a board that is to run the sensor node.
     from .config import lack_of_memory
 
     profile = load_profile(board)
@@ -38,7 +38,7 @@ def _of_a_node(board):
 
 
 def _built(profile, number, is_plain):
-    # {path on the board: bytes} of all but the device's own files.
+    # -> {path on the board: bytes} of all files but the device's own.
     from .compile import build_tree, newest_source, tree_files
     from .deploy import numbered
 

@@ -15,11 +15,11 @@ def _until_ctrl_c():
     try:
         yield
     except KeyboardInterrupt:
-        click.echo()  # the way to end it, so no failure
+        click.echo()  # the way to end it, so this is no failure
 
 
 def _say(text):
-    # Beside what is shown, which may go to a file.
+    # On stderr, as stdout may go to a file.
     click.echo(text, err=True)
 
 

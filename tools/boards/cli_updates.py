@@ -71,7 +71,7 @@ def rollout(broker, bundle, fleet, key, prefix, at_once, patience):
     from .release import check_key, read_base
 
     data, secret = bundle.read_bytes(), read_key(key)
-    # Every device would take it whole, and then refuse it.
+    # Checked here, as each device would receive all of it and then refuse it.
     read_base(data, shown(bundle))
     check_key(data, shown(bundle), secret)
     devices = rolling.read_fleet(fleet, prefix)

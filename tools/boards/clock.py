@@ -40,7 +40,7 @@ def publish_time(client, topic, every_s, stop=None):
             raise BoardError(f"the broker refuses: {refusals[0]}")
     finally:
         if not refusals:
-            with contextlib.suppress(RuntimeError):  # no connection: the will did it
+            with contextlib.suppress(RuntimeError):  # no connection: the will removes it
                 client.publish(topic, b"", qos=1, retain=True).wait_for_publish(5)
         client.disconnect()
         client.loop_stop()

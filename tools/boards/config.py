@@ -23,7 +23,7 @@ NODE_HEAP = 86 * 1024
 JOURNAL_PACKET = 1771
 
 
-# Not by an import: the firmware's folder is no package, and its names are short.
+# Not imported by name: the firmware's folder is no package, and its names are short.
 _loader = SourceFileLoader("firmware_settings", str(FIRMWARE / "settings.py"))
 keys = ModuleType(_loader.name)
 _loader.exec_module(keys)
@@ -49,7 +49,7 @@ def check_config(found, profile, where):
 
 
 def _lack_of_room(settings, profile):
-    # What this board has no room for: it would find out when it has given up its old files.
+    # -> what this board has no room for.  It would find out only after it lost its old files.
     size = settings["buffer_size"]
     if settings["store"] == "journal":
         if size <= JOURNAL_PACKET:
@@ -113,8 +113,8 @@ def _read(key, name, folders):
 
 
 def _check_pair(files, certificate, key):
-    # A board would only hear from its broker that they do not fit.  As far as Python can: PEM
-    # only.  Contents are never shown.
+    # A board would learn only from its broker that they do not fit.  Python reads PEM only.
+    # Contents are never shown.
     names = certificate, key
     if not all(b"-----BEGIN " in files[name] for name in names):
         return
@@ -123,7 +123,7 @@ def _check_pair(files, certificate, key):
         write_private(public, files[certificate])
         write_private(private, files[key])
         try:
-            # No board would ask for the key's password.
+            # With an empty password, as no board asks for one.
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(public, private, "")
         except ssl.SSLError as error:
             why = "the key is not the certificate's"

@@ -21,13 +21,13 @@ from .remote import Remote
 DEPLOYED = "deployed.txt"  # which files of the board are ours, and how they were
 RELEASE = "release.txt"  # the number that an update over the air has to exceed
 STAGED = "/staged"
-# What finishes an interrupted update is moved first, what needs all files last.
+# Order of the moves: first what finishes an interrupted update, last what needs all files.
 _MOVED = {"update.mpy": 0, "boot.py": 1, "main.py": 3, DEPLOYED: 4}
 _JOURNAL_PLACE = "/journal/place"
 _MPY_VERSION = 6
 # littlefs copies on write: a rename or a directory may need a block for a moment.
 _SPARE_BLOCKS = 4
-# What a person writes by hand is small.
+# Files that a person writes by hand are small.
 _BACKUP_BLOCKS = 2
 
 
@@ -53,7 +53,7 @@ def make_plan(files, inventory):
     """
     on_board, deployed = inventory["files"], _deployed(inventory)
     files = with_list(files)
-    # Of the device, not of a person; a key shall lie nowhere twice.
+    # Files of the device, not of a person.  No second copy of a key.
     not_kept = _device_names(files.get(SETTINGS)) | {DEPLOYED}
     changed = {path: data for path, data in files.items() if digest(data) != on_board.get(path)}
     twins = (source_twin(path) for path in files if path.endswith(".mpy"))
@@ -80,7 +80,7 @@ def numbered(files, number):
 
 
 def _not_older(files, inventory):
-    # A board's number never falls.
+    # The release number of a board never gets smaller.
     on_board = inventory["texts"].get(RELEASE) or ""
     if RELEASE in files and on_board.strip().isdecimal() and int(on_board) > int(files[RELEASE]):
         return files | {RELEASE: on_board.encode()}
@@ -172,8 +172,8 @@ def _check_settings(inventory, profile, port):
 
 
 def _check_journal(port, inventory, plan):
-    # -> has it to be erased?  It is of one client, and packets of level 5 mean nothing at the
-    # others: the node would not start.  What is on the board now can say whether it is empty.
+    # -> has it to be erased?  A journal is of one client, and of level 5 or of the others: the
+    # node would not start.  The files that are on the board now can say whether it is empty.
     before, after = (
         _journal_of(text) for text in (inventory["texts"][SETTINGS], plan.changed.get(SETTINGS))
     )
@@ -189,7 +189,7 @@ def _check_journal(port, inventory, plan):
 
 
 def _journal_of(settings):
-    # -> (is it of level 5?, whose is it); None if there is none, or nobody can tell.
+    # -> (is it of level 5?, client id); None if there is no journal, or nobody can tell.
     try:
         found = json.loads(settings)
         if found.get("store") == "journal":

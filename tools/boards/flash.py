@@ -48,7 +48,7 @@ def newest_image(profile, folder=BUILD):
 def _flash_esp(profile, image, data, port, on_text):
     if port is None:
         raise BoardError("an ESP32 is flashed through its serial port: name it with PORT=")
-    # Ours begin at offset 0 (erased up to the boot loader), upstream's at the loader.
+    # Our images begin at offset 0, erased up to the boot loader; upstream's begin at the loader.
     offset = profile.flash.firmware_offset
     is_whole = len(data) == profile.flash.size
     (check_whole_image if is_whole else check_chip)(data, profile, shown(image))
@@ -84,7 +84,7 @@ def _flash_rp2(profile, image, data, drive, on_text):
 
 def find_drive(boot_id, roots=("/media", "/run/media", "/Volumes", "/mnt")):
     """The mount point of a board in its boot loader, or None; BoardError if there are several."""
-    # A second drive of that name has a number behind it.
+    # The name of a second drive ends with a number.
     paths = (path for root in roots for depth in ("*", "*/*") for path in Path(root).glob(depth))
     named = (path for path in paths if path.name.startswith(boot_id))
     found = sorted({path.resolve() for path in named if (path / _INFO).is_file()})

@@ -52,7 +52,7 @@ class Rp2Base:
         pages = dict(self.uf2.pages)
         journal = self.profile.journal
         kept = range(journal.offset // _SECTOR, (journal.offset + journal.size) // _SECTOR)
-        # Blocks not in use keep what is on the flash: littlefs never reads them.
+        # littlefs never reads unused blocks, so these keep what is on the flash.
         for block in sorted(filesystem.used_blocks() | set(kept)):
             for at in range(block * _SECTOR, (block + 1) * _SECTOR, PAYLOAD_BYTES):
                 page = bytes(filesystem.data[at : at + PAYLOAD_BYTES])

@@ -8,7 +8,7 @@ import ast
 from .errors import BoardError
 from .places import shown
 
-# As boards/ports/ has them, but for the time of the watchdog.
+# The defaults of boards/ports/, but for the time of the watchdog.
 _LEFT_OUT = {"NETWORK": "wifi", "LED_PIN": None, "LED_ON": 1, "WATCHDOG_MS": None}
 
 
@@ -36,7 +36,7 @@ def check_pins(profile):
 
 
 def _value(node):
-    # Anything but a constant is nothing that is allowed.
+    # What is no constant is returned as it is, and no rule allows it.
     try:
         return ast.literal_eval(node)
     except ValueError:
@@ -44,7 +44,7 @@ def _value(node):
 
 
 def _rules(profile):
-    # {name: (is this value allowed?, what is)}.
+    # -> {name: (is this value allowed?, text of what is)}.
     numbers = "a number, not negative, or None"
     pin = _is_number, numbers
     if profile.port == "rp2":  # the pins of a radio have names there

@@ -15,7 +15,7 @@ from .errors import BoardError
 BOARDS = ROOT / "boards"
 LIBRARY = ROOT / "lib" / "umqtt31"
 FIRMWARE = ROOT / "firmware"
-# Where the tools are installed, nobody looks for what they made.
+# Installed tools build in the current folder, as nobody looks into their own.
 BUILD = ROOT / "build" if (ROOT / "Makefile").exists() else Path("build")
 
 

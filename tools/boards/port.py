@@ -38,7 +38,7 @@ def open_port(port, timeout):
         except serial.SerialException as error:
             if not _is_busy(error):
                 raise
-        # The program that had it may be about to end; so may a child forked meanwhile.
+        # The program that has the port, or a child forked meanwhile, may be about to end.
         time.sleep(_BUSY_PAUSE_S)
     return serial.Serial(port, 115200, timeout=timeout, exclusive=True)
 
@@ -69,7 +69,7 @@ def _is_busy(error):
 
 
 def _reason(error):
-    # SerialException is an OSError, with a number where pyserial passed it on.
+    # SerialException is an OSError; pyserial does not always pass the number on.
     text = str(error)
     found = _NUMBER.search(text)
     number = error.errno or (found and int(found[1] or found[2]))
@@ -85,7 +85,7 @@ def _reason(error):
 
 
 def _no_such_port():
-    # Of those with a number of USB: a computer's own serial lines are there without a board.
+    # Only ports with a USB number: a computer's own serial lines are no boards.
     found = [one.device for one in list_ports.comports() if one.vid is not None]
     if found:
         return f"no such port; there are: {', '.join(sorted(found))}"

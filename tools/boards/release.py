@@ -14,7 +14,7 @@ from .fleetkey import signature
 from .places import FIRMWARE
 
 MAGIC = b"u31b\x01"
-# What gets the old files back must not change over the air.
+# An update must not change what takes it back.
 KEPT = ("boot.py", "main.py", "update.mpy", SETTINGS)
 
 
@@ -48,8 +48,8 @@ def make_bundle(board, files, key, release, base=None):
 
 @cache
 def _shadows(path):
-    # Would the board import it in place of what boot.py and main.py need?  firmware/ota.py
-    # refuses the same.
+    # Would the board import it in place of a module that boot.py and main.py need?
+    # firmware/ota.py refuses the same paths.
     names = {path.partition(".")[0] for path in KEPT if path != SETTINGS}
     for node in ast.walk(ast.parse((FIRMWARE / "update.py").read_text())):
         if isinstance(node, ast.Import):

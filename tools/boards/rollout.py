@@ -27,7 +27,7 @@ from .watch import check_answer
 
 WINDOW = 4  # chunks on the way
 _RETRY_S = 10
-_STAGED_RETRY_S = 60  # its last word may be lost, while it restarts
+_STAGED_RETRY_S = 60  # the device restarts, and its last answer may be lost
 _WAIT_S = 0.2
 _AGAIN_S = 1  # from one try to connect to the next
 _QUIET_S = 30
@@ -152,7 +152,7 @@ class Rollout:
         if most_bytes < 1:
             return []
         device.state = "sending"
-        # The answer to an offer says where to go on; what was on the way may be lost.
+        # The answer to an offer says where to go on: chunks on the way may be lost.
         device.sent = have if device.is_offered else max(device.sent, have)
         device.is_offered = False
         device.have, device.asked_at = have, now
@@ -217,8 +217,8 @@ def run(client, rollout, on_line, clock=time):
 
 
 class _Carrier:
-    # Its time stands still without a connection: no device is to blame for that, and what
-    # is published meanwhile would only wait in `client`.
+    # Without a connection its time stands still, as the devices cannot answer, and messages
+    # would only wait in `client`.
 
     def __init__(self, client, rollout, on_line, clock):
         self._client = client
@@ -238,7 +238,7 @@ class _Carrier:
     def step(self):
         is_open = self._client.loop(timeout=_WAIT_S) == paho.MQTT_ERR_SUCCESS
         if not is_open:
-            self._clock.sleep(_WAIT_S)  # there was nothing to wait for
+            self._clock.sleep(_WAIT_S)  # loop() did not wait
         now = self._clock.monotonic()
         if self._client.is_connected():
             self._online_s += now - self._last_s
@@ -271,7 +271,7 @@ class _Carrier:
         self._subscribe()
 
     def _subscribe(self):
-        # One for each site; 500 at once are more than some brokers take.
+        # One filter for each site: some brokers do not take 500 at once.
         roots = {root.rpartition("/")[0] for root in self._rollout.devices}
         for root in sorted(roots):
             self._client.subscribe(f"{root}/+/update/answer", 1)

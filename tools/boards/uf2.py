@@ -77,7 +77,7 @@ def read_uf2(data, where):
         if family == _ABSOLUTE or not flags & _HAS_FAMILY:
             prelude += data[start : start + BLOCK_BYTES]
             continue
-        # A damaged address is as good as any: up to it there would be gigabytes of gaps.
+        # A damaged address could ask for gigabytes of gaps.
         if size != PAYLOAD_BYTES or not FLASH_BASE <= address < _FLASH_END:
             raise BoardError(f"{where}: block {start // BLOCK_BYTES} does not go to flash")
         families.add(family)

@@ -21,10 +21,10 @@ _SERVER = re.compile(r"(\[.*\]|[^:\[\]]+)(?::([0-9]+))?")
 _KEEPALIVE_S = 30
 _ANSWER_S = 10
 _LONGEST_PAUSE_S = 10  # from one try to connect again to the next
-# What stands before the text of messages that are text.
+# What is shown before the text of a message, by kind.
 _UPDATE = "update/answer"
 _WORDS = {"status": "is ", "answer": "answers: ", "fault": "fault: ", _UPDATE: "update: "}
-_CHUNK = " have "  # of each chunk, for the rollout alone
+_CHUNK = " have "  # in the answer to each chunk, which only the rollout needs
 _PROOF = re.compile(rf" [0-9a-f]{{{PROOF_LENGTH}}}$")
 
 
@@ -43,7 +43,7 @@ def line_of(topic, payload, arrived, as_json=False):
     if kind not in _WORDS or kind == _UPDATE and _CHUNK in text:
         return None
     if kind in (_UPDATE, "answer"):
-        text = _PROOF.sub("", text)  # for who asked
+        text = _PROOF.sub("", text)  # the proof is for the sender of the command
     if as_json:
         word = kind.partition("/")[0]
         about = {"topic": topic, "device": device, word: text, "arrived": arrived.isoformat()}
@@ -52,7 +52,7 @@ def line_of(topic, payload, arrived, as_json=False):
 
 
 def _device_and_kind(topic):
-    # The kind is what stands behind the device, ("reading", "0") as "reading/0".
+    # The kind is what follows the device, "reading/0" for ("reading", "0").
     *before, device, kind = ("//" + topic).split("/")
     if before[-1] and (device == "reading" or f"{device}/{kind}" == _UPDATE):
         return before[-1], f"{device}/{kind}"
@@ -121,7 +121,7 @@ def _host_and_port(server):
 
 
 def _await_answer(client, server):
-    # What listens there may be no broker, or one that wants TLS: it would be tried for ever.
+    # Without a limit it would try for ever where no broker listens, or one that wants TLS.
     client.on_connect = check_answer
     limit = time.monotonic() + _ANSWER_S
     while not client.is_connected():

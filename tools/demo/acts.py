@@ -77,7 +77,7 @@ _RECEIVING = (
 )
 _RESTART = ("broker stopped", _restart_broker)
 _AT_ONCE = ("link cut", lambda stage: stage.proxy.cut())
-# What is told, and what is done then.
+# Each act: what is told, and what is done then.
 _FAULTS = (_SENDING, _RECEIVING, _RESTART, _SENDING, _AT_ONCE, _RECEIVING)
 
 

@@ -139,7 +139,7 @@ class DeskNode:
         with (self.folder / "console.log").open("a") as log:
             for line in process.stdout:
                 log.write(line)
-                # A line without end was cut off by a kill and says nothing for sure.
+                # A kill cut this line off, so it proves nothing.
                 if line.endswith("\n"):
                     self._take(line.rstrip("\n"))
 

@@ -41,7 +41,7 @@ class Mosquitto(BrokerProcess):
     def _lines(self) -> list[str]:
         lines = [f"listener {self.port} {self.host}", f"persistence_location {self.folder}/"]
         if os.geteuid() == 0:
-            # Else it becomes the user "mosquitto", who cannot write into our folder.
+            # Else the broker runs as the user "mosquitto", who cannot write into our folder.
             lines.append("user root")
         for name, value in self.options.items():
             lines.append(f"{name} {str(value).lower() if isinstance(value, bool) else value}")

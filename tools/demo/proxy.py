@@ -108,7 +108,7 @@ class Proxy:
             self._flows.discard(flow)
 
     def _allowed(self, flow: "_Flow", sender: int, data: bytes) -> int:
-        # How much of `data` goes through before a pending cut.
+        # -> how many bytes of `data` go through before a pending cut.
         edges = flow.edges[sender]
         with self._lock:
             if self._pending is None or self._pending[0] != sender:
@@ -177,7 +177,7 @@ class _Edges:
 
     def __init__(self):
         self._left = 0  # bytes of the packet still to come
-        self._head = bytearray()  # of a packet that does not tell its size yet
+        self._head = bytearray()  # of a packet whose size is not known yet
 
     @property
     def is_inside(self) -> bool:
@@ -195,7 +195,7 @@ class _Edges:
             at += 1
             try:
                 size = size_of(self._head)
-            except ValueError:  # no MQTT: the next byte may as well begin a packet
+            except ValueError:  # no MQTT: a packet may begin at the next byte
                 self._head.clear()
                 continue
             if size:

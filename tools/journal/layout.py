@@ -113,7 +113,7 @@ def read_group(image: bytes, at: int, room: int) -> Group | None:
         return None
     end = at + length - _CRC.size
     (stored,) = _CRC.unpack_from(image, end)
-    # The two highest bits of the last byte are part of what is summed up.
+    # The CRC covers the two highest bits of its own last byte.
     sealed = image[at:end] + _CRC.pack(stored & 0xC0000000)
     if zlib.crc32(sealed) != stored & 0x3FFFFFFF:
         return None
@@ -162,7 +162,7 @@ def read_log(image: bytes) -> Log:
             if record.kind == "oldest":
                 oldest = record.number
     if newest - oldest + 1 >= layout.blocks:
-        newest -= 1  # nothing but copies of what the oldest block holds
+        newest -= 1  # it holds only copies from the oldest block
     log = Log(layout, oldest, newest, [], [])
     for block in range(oldest, newest + 1):
         groups, unreadable = blocks.get(block, ([], []))

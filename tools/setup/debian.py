@@ -17,12 +17,12 @@ from . import SetupError
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _SUITES_OF_A_MACHINE = ("stable", "oldstable", "testing", "unstable", "sid")
 
-# A mirror in the middle of a point release has new signatures beside old lists, for days where
-# it fetches each file when it is asked for; what it has under a suite's other name is another
-# state of it, which may be whole.
+# During a point release a mirror may have new signatures beside old lists, for days where it
+# fetches each file only when it is asked for.  Under the suite's other name it may have
+# another state, whose files fit together.
 _OTHER_NAMES = {"trixie": "stable", "sid": "unstable"}
 
-# A mirror that lags behind serves lists whose date is over; signatures are still checked.
+# A mirror that lags behind serves lists that have expired.  Signatures are still checked.
 _APT_CONF = """\
 #clear APT::Architectures;
 APT::Architecture "{architecture}";
@@ -96,7 +96,7 @@ class Suite:
             self._fetch_lists(other)
         except SetupError:
             return False
-        # "stable" is another suite one day.
+        # "stable" will name another suite one day.
         targets = ("indextargets", "--format", "$(CODENAME)")
         return self.name in _output("apt-get", "-c", self._conf, *targets)
 
@@ -137,7 +137,7 @@ class Suite:
 
 def loader_of(folder: Path) -> Path:
     """The dynamic loader of the C library that was unpacked into `folder`.  Raises SetupError."""
-    # Debian 12 has libraries in two places, and the loader in the first of them.
+    # Debian 12 has libraries in two folders, and the loader in the first.
     for top in ("lib", "usr/lib"):
         for found in folder.glob(f"{top}/*-linux-gnu*/ld-linux*.so.*"):
             return found

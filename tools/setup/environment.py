@@ -52,14 +52,14 @@ def install(groups: Collection[str] = ()) -> bool:
     if not is_whole:
         _make()
     print(f"setup: installing {', '.join(groups) or 'all'} Python packages", flush=True)
-    # What is imported gets compiled then; most never is.
+    # Python compiles a module when it is first imported; most never are.
     _pip_install(VENV, pins, "--no-compile", kept=set(wanted()))
     return True
 
 
 def _is_whole() -> bool:
-    # Without a list its making was stopped.  Under a folder of another Python, as after an
-    # upgrade of the system, the packages are there, and not found.
+    # Without a list the set-up was interrupted.  After an upgrade of the system the packages are
+    # in the folder of another Python, where this one does not look.
     program = PYTHON.resolve()
     is_named = re.fullmatch(r"python3\.\d+", program.name)
     return (
@@ -74,7 +74,7 @@ def _make() -> None:
     try:
         venv.create(VENV, with_pip=True, clear=True, symlinks=True)
     except subprocess.CalledProcessError as error:
-        # pip's own word for it, not the end of the traceback behind that.
+        # pip's own error line, not the end of the traceback that follows.
         said = (error.output or b"").decode(errors="replace").strip().splitlines()
         why = [line for line in said if line.startswith("ERROR: ")] or said or [str(error)]
         raise SetupError(f".venv could not be made: {why[-1]}") from error
@@ -114,15 +114,15 @@ def _pip_install(
     run = subprocess.call if sys.stdout.isatty() else _tell_downloads
     if run(command):
         raise SetupError("pip could not install the packages above; mend that, `make setup` again")
-    # Last: it says that all of the above is done.  What another version took the place
-    # of is not there any more, and not wanted by any group.
+    # Written last: it says that all of the above is done.  Packages that another version
+    # replaced are no longer there, and no group wants them.
     installed = sorted(_installed(folder) & set(kept) | set(pins))
     (folder / _INSTALLED).write_text("".join(f"{pin}\n" for pin in installed))
 
 
 def _tell_downloads(command: list[str]) -> int:
-    # Without a terminal pip draws no bar: a line for each large file, and for the rest
-    # of the work; all that pip said if it fails.
+    # Without a terminal pip draws no bar.  So show a line for each large file and for the rest
+    # of the work, and all that pip said if it fails.
     lines: list[str] = []
     process = subprocess.Popen(
         [*command, "--progress-bar", "off"],

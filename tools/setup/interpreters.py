@@ -94,7 +94,7 @@ def _unpack(suite: debian.Suite) -> None:
     about = {"release": interpreter.release, "bits": interpreter.bits, **places}
     wrapper = _WRAPPER.format(name=folder.name, **about)
     debian.write_script(system.BIN / f"micropython-{interpreter.id}", wrapper)
-    # Last: its existence says that all of the above is done.
+    # Made last: that it exists says that all of the above is done.
     (folder / micropython.MANIFEST).write_text(json.dumps(about, indent=1) + "\n")
 
 

@@ -32,7 +32,7 @@ _PROGRAMS = (
     "usr/lib/erlang/lib/*/priv/bin/*",
 )
 
-# Erlang's own start script has the path of an installed Erlang written into it.
+# Erlang's own start script contains the path of an installed Erlang.
 _ERL = """\
 here=$(dirname "$(readlink -f "$0")")
 export ROOTDIR=$here/../.. BINDIR=$here EMU=beam PROGNAME=erl
@@ -48,7 +48,7 @@ def install_mosquitto() -> bool:
     """Unpack mosquitto where there is none; returns whether there was anything to do."""
     if all(map(system.find, ("mosquitto", "mosquitto_sub"))):
         return False
-    if debian.mirror() is None:  # brew starts nothing; elsewhere a person has to
+    if debian.mirror() is None:  # brew starts no broker; elsewhere a person installs it
         return system.install_missing((system.MOSQUITTO,))
     _unpack(MOSQUITTO)
     for program in (*MOSQUITTO.glob("usr/sbin/mosquitto"), *MOSQUITTO.glob("usr/bin/mosquitto_*")):
@@ -83,7 +83,7 @@ def _unpack(folder: Path) -> None:
     finally:
         shutil.rmtree(_LISTS)
     _make_movable(folder)
-    # Last: it says that all of the above is done.
+    # Written last: it says that all of the above is done.
     (folder / _COMPLETE).touch()
 
 

@@ -16,7 +16,7 @@ from . import SetupError, debian
 FOLDER = ROOT / ".tools" / "source"
 _SUITE = "trixie"
 _LISTS = ROOT / ".tools" / "apt-source"
-# What the unix port is not built from.
+# Folders that the unix port does not need.
 _LEFT_OUT = ("docs", "logo", "tests")
 
 
@@ -45,7 +45,7 @@ def _fetch(uri: str) -> None:
     with tarfile.open(suite.fetch_source("micropython")) as archive:
         archives.unpack(archive, unpacked, _wanted(archive))
     (top,) = unpacked.iterdir()
-    # Last: that the folder is there says that all of it is.
+    # Renamed last: that the folder exists says that it is complete.
     top.rename(FOLDER)
 
 

@@ -18,7 +18,7 @@ __all__ = ["LAYERS", "SetupError", "run_all", "run_brokers"]
 
 _LOCK = ROOT / ".tools" / "setup.lock"
 
-# {layer: groups of pyproject.toml}; "all" has them all, and what else tests need.
+# {layer: groups of pyproject.toml}; "all" has all groups and what else tests need.
 LAYERS: dict[str, tuple[str, ...]] = {
     "client": ("tools", "client"),
     "boards": ("tools", "boards"),

@@ -26,8 +26,8 @@ SEARCH_PATH = os.pathsep.join(
 )
 JAVA_MAJOR = 17
 
-# A machine that was just installed is busy with updates of its own: for ten minutes their locks
-# are waited for, those of the lists here, as apt does not.
+# A machine that was just installed updates itself.  Wait up to ten minutes for its locks;
+# apt does not wait for those of the lists.
 _APT = """
 export DEBIAN_FRONTEND=noninteractive
 n=0

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-# One for all files: many would leave the heap in pieces, and no room for the answer.
+# One buffer for all files: many would fragment the heap and leave no room for the answer.
 _buf = bytearray(512)
 _view = memoryview(_buf)
 
@@ -42,7 +42,7 @@ def read(path):
 _space = os.statvfs("/")
 json.dump(
     {
-        "texts": {path: read(path) for path in texts},  # in one piece each, so they come first
+        "texts": {path: read(path) for path in texts},  # first, as each needs one large block
         "files": inventory(paths),
         "machine": getattr(sys.implementation, "_machine", ""),
         "free": _space[0] * _space[3],

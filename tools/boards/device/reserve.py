@@ -18,7 +18,7 @@ def reserve(files, count, first=None):
     """
     files.mkdir(FOLDER)
     if first is not None:
-        # littlefs takes free blocks in turn, so this one comes by.
+        # littlefs takes free blocks in turn, so it gets to this one.
         while _land(files, FOLDER + "/probe") != first - 1:
             files.remove(FOLDER + "/probe")
         files.remove(FOLDER + "/probe")
@@ -26,7 +26,7 @@ def reserve(files, count, first=None):
     while len(blocks) < count:
         block = _land(files, _name(len(blocks)))
         if blocks and block != blocks[-1] + 1:
-            # The run broke; start a new one behind the break.
+            # The blocks are not consecutive: start again behind the gap.
             for i in range(len(blocks) + 1):
                 files.remove(_name(i))
             blocks = []
@@ -44,7 +44,7 @@ _landings = 0
 
 
 def _land(files, path):
-    # Where littlefs puts one more block: found by its content, which no other has.
+    # -> where littlefs puts one more block, found by its content, which no other has.
     global _landings
     _landings += 1
     tag = b"umqtt31 keeps this block %08d" % _landings

@@ -36,7 +36,7 @@ def is_reserved():
 
 
 def begin_anew():
-    # What an interrupted attempt left.
+    # Remove what an interrupted attempt left.
     try:
         for name in os.listdir(FOLDER):
             os.remove(FOLDER + "/" + name)

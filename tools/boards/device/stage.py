@@ -12,7 +12,7 @@ def make(folder):
 
 
 def keep(path):
-    # A copy, since until the update is decided the board runs the old files.
+    # A copy, as the board runs the old files until the update is decided.
     make("/backup")
     name = path.replace("/", "_")
     number = 0
@@ -32,18 +32,18 @@ def remove_folder(path, *first):
         names = os.listdir(path)
     except OSError:
         return
-    # A half-emptied folder shall decide nothing.
+    # Files that decide something go first, so that half a folder decides nothing.
     for name in sorted(names, key=lambda name: (first + (name,)).index(name)):
         os.remove(path + "/" + name)
     os.rmdir(path)
 
 
 remove_folder("/staged", "ready")
-# An update over the air that is on trial would take back what comes now.
+# If an update over the air is on trial, its end would replace what comes now.
 remove_folder("/previous", "trial", "ready", "list")
 remove_folder("/incoming")
 try:
-    os.remove("/update_id")  # what runs then is no bundle's
+    os.remove("/update_id")  # the files then come from no bundle
 except OSError:
     pass
 make("/staged")

@@ -9,7 +9,7 @@ def _has_watchdog():
     except ImportError:
         return False
     except Exception:
-        return True  # a broken file; it may have started one before it broke
+        return True  # a broken file, which may have started one
 
 
 try:
