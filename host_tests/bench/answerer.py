@@ -1,5 +1,5 @@
-"""The far end of a measurement, which acknowledges everything at once and keeps nothing, and a
-link to it with a round trip time.
+"""The far end of a measurement, which acknowledges everything at once, or a round trip later,
+and keeps nothing.
 
 Not a broker: no sessions, no matching.  A PUBLISH to `GIVE` with the payload
 `count qos bytes` makes it send that many messages on `GIVEN`; one to `ECHO` comes
@@ -11,7 +11,7 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from host_tests.standin import packets as p
 from tools.demo.listener import Listener
@@ -31,11 +31,15 @@ class Answerer(Listener):
     `is_quick`: TCP acknowledges at once, so that a client which writes a packet in
     pieces does not sleep 40 ms in each (Nagle's algorithm and delayed acknowledgement).
     `answer` says what goes out for a packet, None ends the connection; `connections` counts.
+    What goes out does so `round_trip_s` later, without a limit to the rate.
     """
 
-    def __init__(self, is_quick: bool = False, answer: Answer | None = None) -> None:
+    def __init__(
+        self, is_quick: bool = False, answer: Answer | None = None, round_trip_s: float = 0
+    ) -> None:
         self._is_quick = is_quick
         self._answer = answer or usual_answer
+        self._round_trip_s = round_trip_s
         self.connections = 0
         super().__init__(self._take)
 
@@ -46,6 +50,9 @@ class Answerer(Listener):
 
     def _answer_all(self, connection: socket.socket) -> None:
         rest = bytearray()
+        under_way: queue.SimpleQueue[tuple[float, bytearray]] = queue.SimpleQueue()
+        if self._round_trip_s:
+            _start(_send_late, connection, under_way)
         with connection, contextlib.suppress(OSError):
             while data := connection.recv(_READ_BYTES):
                 if self._is_quick and hasattr(socket, "TCP_QUICKACK"):
@@ -57,44 +64,19 @@ class Answerer(Listener):
                     if answer is None:
                         return
                     out += answer
-                if out:
+                if out and self._round_trip_s:
+                    under_way.put((time.monotonic() + self._round_trip_s, out))
+                elif out:
                     connection.sendall(out)
+        under_way.put((0, bytearray()))
 
 
-@contextlib.contextmanager
-def delayed_link(server_port: int, round_trip_s: float) -> Iterator[int]:
-    """-> the port of a link to the server, on which every byte arrives half the round trip after
-    it was sent, in both directions and without a limit to the rate."""
-
-    def read(source: socket.socket, under_way: queue.SimpleQueue) -> None:
-        data = b"?"
-        while data:
-            try:
-                data = source.recv(_READ_BYTES)
-            except OSError:
-                data = b""
-            under_way.put((time.monotonic() + round_trip_s / 2, data))
-
-    def write(target: socket.socket, under_way: queue.SimpleQueue) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                due, data = under_way.get()
-                time.sleep(max(0.0, due - time.monotonic()))
-                if not data:
-                    break
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-    def join(near: socket.socket) -> None:
-        far = socket.create_connection(("127.0.0.1", server_port))
-        for source, target in ((near, far), (far, near)):
-            target.setsockopt(*_NO_DELAY)
-            under_way: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
-            _start(read, source, under_way)
-            _start(write, target, under_way)
-
-    with Listener(join) as listener:
-        yield listener.port
+def _send_late(connection: socket.socket, under_way: queue.SimpleQueue) -> None:
+    # Until there is nothing to send.
+    with contextlib.suppress(OSError):
+        while (item := under_way.get())[1]:
+            time.sleep(max(0.0, item[0] - time.monotonic()))
+            connection.sendall(item[1])
 
 
 def _start(work: Callable[..., None], *args: object) -> None:

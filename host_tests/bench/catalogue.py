@@ -1,7 +1,6 @@
 """Which clients are compared, what of each has to be there, and how to run one."""
 
 import hashlib
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from . import BenchError
 DEVICE = Path(__file__).parent / "device"
 _ARCH = "armv6m"  # of no consequence: there is no native code
 _VERSIONS = "versions.txt"  # lines of title and version
-_VERSION = re.compile(r"""^(?:__version__|VERSION) = [('"]*([\w.+, ]+)""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Client:
         return ", ".join(gone) or None
 
     def release(self, peers: Path) -> str:
-        """Its version: as `versions.txt` in the folder has it, or the file; else by its hash."""
+        """Its version: as `versions.txt` in the folder has it, else the hash of its file."""
         if self.is_ours:
             return version()
         noted = peers / _VERSIONS
@@ -54,9 +52,6 @@ class Client:
             return ""
         path = peers / self.modules[0]
         path = path / "__init__.py" if path.is_dir() else path
-        found = _VERSION.search(path.read_text())
-        if found and "auto" not in found[1]:
-            return found[1].replace(", ", ".")
         return "file " + hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
     def compile(self, peers: Path, folder: Path) -> Path:

@@ -18,7 +18,7 @@ from tools.boards.compile import make_romfs
 from tools.micropython import choose
 
 from . import BenchError
-from .answerer import Answerer, delayed_link, giving
+from .answerer import Answerer, giving
 from .catalogue import DEVICE, Client, compile_mpy
 
 Rows = dict[str, dict[str, float]]  # {row: {client's title: figure}}
@@ -175,12 +175,9 @@ def instructions(client: Client, peers: Path) -> dict[str, float]:
 @contextmanager
 def _over_the_link(client: Client, peers: Path) -> Iterator[Callable[..., float]]:
     # `rates(what, …)` -> its figure, over a link with a round trip of 20 ms.
-    with (
-        compiled(client, peers, "rates") as program,
-        Answerer() as far_end,
-        delayed_link(far_end.port, _ROUND_TRIP_S) as port,
-    ):
-        yield lambda *words: float(program.run(port, *words))
+    link = Answerer(round_trip_s=_ROUND_TRIP_S)
+    with compiled(client, peers, "rates") as program, link as far_end:
+        yield lambda *words: float(program.run(far_end.port, *words))
 
 
 def rates(client: Client, peers: Path) -> dict[str, float]:

@@ -3,8 +3,6 @@
 import os
 import platform
 import re
-import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -172,7 +170,6 @@ def about(clients: Sequence[Client], peers: Path) -> dict[str, str]:
         "date": date.today().isoformat(),
         "computer": f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
         "MicroPython": f"{small.release} with 32 bits, {large.release} with 64 bits",
-        "valgrind": _valgrind(),
         **{one.title: one.release(peers) for one in clients if one.modules or one.title == _OURS},
         "load at the start": load(),
     }
@@ -182,13 +179,6 @@ def _processor() -> str:
     about = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.+)", about.read_text()) if about.exists() else None
     return found[1] if found else platform.machine()
-
-
-def _valgrind() -> str:
-    if not shutil.which("valgrind"):
-        return "not installed"
-    done = subprocess.run(["valgrind", "--version"], capture_output=True, text=True)
-    return done.stdout.strip().removeprefix("valgrind-")
 
 
 def load() -> str:

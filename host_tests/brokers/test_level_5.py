@@ -111,19 +111,6 @@ def test_message_that_waited_longer_than_its_age_in_the_broker_does_not_come(
     assert node.payloads == [b"for ever", b"long"]
 
 
-@pytest.mark.parametrize("qos", [0, 1])
-def test_message_larger_than_we_take_is_left_out_by_the_broker_or_here(
-    family, node, other, topic, qos
-):
-    """A broker tells nobody, and what follows comes."""
-    node.client.subscribe(topic, qos)
-    other.publish(topic, bytes(100_000), qos)
-    other.publish(topic, b"small", qos)
-    node.until(lambda: node.received)
-    assert node.payloads == [b"small"]
-    assert node.client.stats.oversize == (not family.keeps_to_packet_size)
-
-
 def test_messages_in_flight_are_no_more_than_the_broker_takes(family, broker, other, topic):
     """MQTT-3.3.4-7, with a window of ours far above it; all of them arrive."""
     sent = [b"%d" % number for number in range(200)]

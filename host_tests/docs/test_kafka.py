@@ -1,18 +1,17 @@
 """The program of docs/guides/fleet-cluster.md, against librdkafka's cluster in miniature."""
 
-import contextlib
 import json
 import signal
-import subprocess
 import sys
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from host_tests.docs import blocks
+from host_tests.docs.typed import Terminal
 from host_tests.fleet.captures import simulated
 from host_tests.fleet.simulate.run import Plan
-from host_tests.patience import SECONDS, until
+from host_tests.patience import until
 from tools.fleet.capture import files, jsonl
 from tools.fleet.capture.frames import Tally
 
@@ -30,9 +29,8 @@ def kafka():
     producer.flush(30)
 
 
-@contextlib.contextmanager
-def _running(folder, address, group, ended_by):
-    """The page's program in a process of its own -> what waits for a condition while it runs."""
+def _started(folder, address, group):
+    """The page's program in a process of its own."""
     (text,) = blocks.texts("docs/guides/fleet-cluster.md", "python")
     for old, new in (
         ("kafka.local:9092", address),
@@ -42,17 +40,7 @@ def _running(folder, address, group, ended_by):
         assert text.count(old) == 1
         text = text.replace(old, new)
     (folder / "program.py").write_text(text)
-    process = subprocess.Popen([sys.executable, "program.py"], cwd=folder)
-
-    def is_true(condition):
-        assert process.poll() is None
-        return condition()
-
-    try:
-        yield lambda condition: until(lambda: is_true(condition))
-    finally:
-        process.send_signal(ended_by)
-        process.wait(SECONDS)
+    return Terminal([sys.executable, "program.py"], folder)
 
 
 def _payloads(folder):
@@ -81,11 +69,13 @@ def test_fleet_kafka_md_program_when_killed_lands_each_record_once(kafka, tmp_pa
         producer.flush(30)
 
     def landed(group, count, ended_by):
-        with _running(tmp_path, address, group, ended_by) as wait_for:
-            wait_for((folder / "gate.pcap").exists)
-            wait_for(lambda: len(_payloads(folder)) >= count)
+        with _started(tmp_path, address, group) as program:
+            until((folder / "gate.pcap").exists)
+            until(lambda: len(_payloads(folder)) >= count)
             if ended_by == signal.SIGINT:
-                wait_for(lambda: _committed(address, group) >= 80)
+                until(lambda: _committed(address, group) >= 80)
+            assert program.process.poll() is None
+            program.stop(ended_by)
 
     publish(range(40))
     landed("one", 40, signal.SIGKILL)

@@ -59,6 +59,19 @@ def journal_error(text=None):
     assert caught.value.code == JOURNAL
 
 
+def fail(journal, *calls, erase=None, **methods):
+    """Each of these calls raises JOURNAL, while `methods` and `erase` are those of its flash."""
+    if erase:
+        ioctl = journal.flash.ioctl
+        methods["ioctl"] = lambda op, arg: erase() if op == 6 else ioctl(op, arg)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, method in methods.items():
+            patch.setattr(journal.flash, name, method)
+        for call in calls:
+            with journal_error():
+                journal.do(call)
+
+
 def fails(*_):
     """In the place of an operation of the flash."""
     raise OSError(5)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from host_tests.journal.steps import fails, filled, found, journal_error, opened, turn
+from host_tests.journal.steps import fail, fails, filled, found, journal_error, opened, turn
 from host_tests.powercut.life import Life, Opened, Setting, found_on
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import Flash
@@ -32,13 +32,6 @@ def make_calls(life, calls):
 
 def do_at_last(life, name):
     assert any(not make_calls(life, [(name,)]) for _ in range(9)), name
-
-
-def fail(journal, *calls):
-    """Each of these calls raises JOURNAL."""
-    for call in calls:
-        with journal_error():
-            journal.do(call)
 
 
 def is_kept(life, setting, flash):
@@ -135,10 +128,8 @@ def test_put_when_message_is_there_twice_then_its_packet_id_is_the_last():
 def test_blocks_that_failed_hold_no_title_any_more_when_one_before_them_is_written():
     """What their titles say of the session is old by then."""
     journal = opened(8).do("put 1; hold 5")
-    with pytest.MonkeyPatch.context() as patch:
-        program = journal.flash.writeblocks
-        patch.setattr(journal.flash, "writeblocks", lambda *args: program(*args) or 5)
-        fail(journal, "commit")
+    program = journal.flash.writeblocks
+    fail(journal, "commit", writeblocks=lambda *args: program(*args) or 5)
     worn = journal.flash.worn
     worn[3] = True
     fail(journal, "commit")
@@ -149,9 +140,7 @@ def test_blocks_that_failed_hold_no_title_any_more_when_one_before_them_is_writt
 def test_worn_out_block_behind_blocks_that_failed_for_a_while_is_no_hindrance():
     journal = opened(8).do("put 1")
     journal.flash.worn[3] = True
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journal.flash, "writeblocks", fails)
-        fail(journal, "put 2")
+    fail(journal, "put 2", writeblocks=fails)
     assert found(journal.do("put 3")).ids == [1, 3]
 
 
@@ -185,15 +174,12 @@ def test_log_behind_blocks_that_could_not_be_read_back_is_the_newest():
     assert (after.ids, after.held) == ([2], ())
 
 
-def test_erase_when_device_fails_then_journal_error(monkeypatch):
+def test_erase_when_device_fails_then_journal_error():
     journal = opened(4, slots=20)
-    ioctl = journal.flash.ioctl
-    with monkeypatch.context() as patch, journal_error():
-        patch.setattr(
-            journal.flash, "ioctl", lambda op, arg: fails() if op == 6 else ioctl(op, arg)
-        )
-        turn(journal, 140, kept=4, packet=bytes(110))  # more than the blocks that were blank take
-    for packet_id in range(1, 141):
+    # More than the blocks that were blank take.
+    calls = (f"put {n}; remove {n - 4}" for n in range(1, 200))
+    fail(journal, "; ".join(calls), erase=fails)
+    for packet_id in range(1, 200):
         journal.remove(packet_id)
     with contextlib.suppress(MQTTError):  # from now on they are tried again
         journal.do("put 998")

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from host_tests.journal.steps import fails, filled, found, journal_error, opened, turn
+from host_tests.journal.steps import fail, fails, filled, found, journal_error, opened, turn
 from host_tests.powercut.life import Life, Setting
 from host_tests.powercut.scenarios import walk
 from host_tests.standin.nor import TORN_BITS, Flash, cut
@@ -354,31 +354,24 @@ def test_recovery_of_a_full_journal_reads_each_byte_four_times_at_most():
 
 @pytest.mark.parametrize("fails", [fails, lambda *_: 5, lambda *_: -5])
 @pytest.mark.parametrize("operation", ["writeblocks", "readblocks"])
-def test_device_error_is_an_mqtt_error_and_loses_nothing(monkeypatch, operation, fails):
+def test_device_error_is_an_mqtt_error_and_loses_nothing(operation, fails):
     journal = opened(16).do("put 1")
-    with monkeypatch.context() as patch, journal_error():
-        patch.setattr(journal.flash, operation, fails)
-        journal.put(2)
+    fail(journal, "put 2", **{operation: fails})
     assert found(journal.do("put 3")).ids == [1, 3]
 
 
-def test_erase_that_answers_a_number_has_failed(monkeypatch):
+def test_erase_that_answers_a_number_has_failed():
     journal = opened(Flash(16, image=bytes(65536)))
-    ioctl = journal.flash.ioctl
-    with monkeypatch.context() as patch, journal_error():
-        patch.setattr(journal.flash, "ioctl", lambda op, arg: 5 if op == 6 else ioctl(op, arg))
-        journal.put(1)
+    fail(journal, "put 1", erase=lambda: 5)
     assert journal.flash.operations == 0
-    assert journal.put(1)
+    journal.do("put 1")
 
 
-def test_packet_that_cannot_be_read_now_is_an_mqtt_error_and_not_lost(monkeypatch):
+def test_packet_that_cannot_be_read_now_is_an_mqtt_error_and_not_lost():
     journal = opened(16)
     assert journal.put(1, packet=b"first", in_ram=0)
     for readblocks in (fails, lambda *_: 5):
-        with monkeypatch.context() as patch, journal_error():
-            patch.setattr(journal.flash, "readblocks", readblocks)
-            journal.fetch()
+        fail(journal, "fetch", readblocks=readblocks)
     assert journal.fetch().packet == b"first"
 
 

@@ -10,7 +10,7 @@ from struct import error as struct_error
 import pytest
 
 from host_tests.powercut.checker import Broken, Checker
-from host_tests.powercut.life import Life, Opened, Setting, found_on
+from host_tests.powercut.life import Opened, Setting, found_on
 from host_tests.powercut.scenarios import of_any_sizes, scenarios
 from host_tests.sim.wrong_clients import make_mistake
 from host_tests.standin.nor import Flash, WrongUse
@@ -42,15 +42,6 @@ def test_journal_cut_at_any_operation_recovers_the_state_before_or_after(scenari
 @pytest.mark.parametrize("seed", range(100))
 def test_journal_of_any_sizes_when_cut_recovers_the_state_before_or_after(seed):
     Checker(torn=1).run(of_any_sizes(seed))
-
-
-@pytest.mark.parametrize("scenario", [*scenarios()], ids=lambda scenario: scenario.name)
-def test_journal_wears_all_blocks_alike(scenario):
-    flash = scenario.setting.flash()
-    life = Life(scenario.setting, flash)
-    for call in scenario.calls:
-        life.do(*call)
-    assert max(flash.wear) - min(flash.wear) <= 2
 
 
 _TIGHT = Setting(5, 512, 64, 64, slots=100, slot_bytes=11, held_slots=3)

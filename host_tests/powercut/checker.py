@@ -70,6 +70,9 @@ class Checker:
             states = life.states[least:]
             allowed.extend([states] * (len(operations) - len(allowed)))
         self._judge(setting, bytes(flash.data), life.allowed(), "at the end")
+        wear = [count for block, count in enumerate(flash.wear) if block not in setting.worn]
+        if max(wear) - min(wear) > 2:
+            raise Broken(f"blocks wear out one before the other: {wear}")
         return operations, allowed
 
     def _recover(self, setting: Setting, image: bytes) -> State:

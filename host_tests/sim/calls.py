@@ -9,6 +9,7 @@ from . import programs
 from .broker import REFUSED_TOPIC
 from .device import HandlerError
 from .programs import RESETS
+from .settings import chosen
 
 from umqtt31 import AWAITING_REL, BUSY, JOURNAL, PROTOCOL, REFUSED_FILTER, MQTTError  # isort: skip
 from umqtt31.properties import encode  # isort: skip
@@ -19,19 +20,22 @@ _QUOTA_EXCEEDED = 0x97
 
 # Other faults: kind, place, how far they reach, from which level on they are.
 _STRIKES = (
-    ("hang", "up", 600, 3),
-    ("hang", "down", 600, 3),
-    ("refuse", "open", 6, 3),
-    ("busy", "open", 6, 3),
-    ("raise", "handler", 20, 3),
-    ("jump", "turn", 60, 3),
-    ("challenge", "hello", 6, 5),
-    ("challenge", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("dismiss", "sent", 60, 5),
-    ("deny", "judged", 12, 5),
-    ("deny", "judged", 12, 5),
-)
+    ("hang", "up", 600, 3), ("hang", "down", 600, 3), ("refuse", "open", 6, 3),
+    ("busy", "open", 6, 3), ("raise", "handler", 20, 3), ("jump", "turn", 60, 3),
+    ("challenge", "hello", 6, 5), ("challenge", "sent", 60, 5), *[("dismiss", "sent", 60, 5)] * 2,
+    *[("deny", "judged", 12, 5)] * 2,
+)  # fmt: skip
+# Of the client, and what the broker says at level 5: see `chosen()`.
+_OPTIONS = {
+    "level": (3, 4, 5, 5), "keepalive": (5, 60), "max_inflight": (1, 2, 4, 10),
+    "max_mqueue_len": (0, 2, 16), "overflow": ("refuse", "refuse", "drop_oldest", "latest"),
+    "mqueue_store_qos0": 0.3,
+}  # fmt: skip
+_FIXED = {"buffer_size": 128, "await_rel_timeout": 300}
+_LEVEL_5 = {
+    "receive": (0, 1, 1, 3), "most": (0, 0, 0, 60), "aliases": (0, 1, 3), "expiry": (0, 0, 5),
+    "alive": (0, 0, 1, 20), "talk": 0.5,
+}  # fmt: skip
 
 
 class Program(programs.Program):
@@ -47,23 +51,14 @@ class Program(programs.Program):
 
     def _choose(self):
         dice = self._dice
-        self._level = level = dice.choice((3, 4, 5, 5))
-        self._options = {
-            "level": level,
-            "keepalive": dice.choice((5, 60)),
-            "buffer_size": 128,
-            "max_inflight": dice.choice((1, 2, 4, 10)),
-            "max_mqueue_len": dice.choice((0, 2, 16)),
-            "overflow": dice.choice(("refuse", "refuse", "drop_oldest", "latest")),
-            "mqueue_store_qos0": dice.random() < 0.3,
-            "await_rel_timeout": 300,
-        }
-        if self._options["overflow"] == "latest":
-            self._options["mqueue_store_qos0"] = False  # on_drop could not say which of several
+        self._options = options = chosen(dice, _OPTIONS, _FIXED)
+        self._level = options["level"]
+        if options["overflow"] == "latest":
+            options["mqueue_store_qos0"] = False  # on_drop could not say which of several
         if dice.random() < 0.3:
-            self._options["max_awaiting_rel"] = dice.choice((1, 3, 20))
-        if level < 5:
-            self._options["retry_interval"] = dice.choice((0, 5, 30))
+            options["max_awaiting_rel"] = dice.choice((1, 3, 20))
+        if self._level < 5:
+            options["retry_interval"] = dice.choice((0, 5, 30))
         self._has_resets = dice.random() < 0.5
         self._clean = dice.choice((0, 0, 0.3))  # how often connect() begins anew
 
@@ -79,14 +74,7 @@ class Program(programs.Program):
         dice = self._dice
         if self._level < 5 or dice.random() < 0.2:
             return {}
-        said = {
-            "receive": dice.choice((0, 1, 1, 3)),
-            "most": dice.choice((0, 0, 0, 60)),
-            "aliases": dice.choice((0, 1, 3)),
-            "expiry": dice.choice((0, 0, 5)),
-            "alive": dice.choice((0, 0, 1, 20)),
-            "talk": dice.random() < 0.5,
-        }
+        said = chosen(dice, _LEVEL_5)
         if said["most"]:
             self._options["mqueue_store_qos0"] = False  # as with "latest"
         return said

@@ -60,8 +60,7 @@ def run(seconds, seed):
 @cli.command()
 @click.argument("settings")
 @click.argument("schedule", default="")
-@click.option("--small", is_flag=True, help="Shrink it first.")
-def replay(settings, schedule, small):
+def replay(settings, schedule):
     """Run the script SETTINGS with the faults SCHEDULE and print all that happens.
 
     For example: replay "up=22 window=2" "close@up37 reset@store4"
@@ -72,14 +71,10 @@ def replay(settings, schedule, small):
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     failure, world = campaign.attempt(item, struck, is_traced=True)
-    if failure and small:
-        failure = campaign.shrink(failure)
-        _, world = campaign.attempt(failure.script, failure.faults, is_traced=True)
-        click.echo(failure.command)
     for line in world.trace or ():
         click.echo(line)
     missed = [str(fault) for fault in struck if fault not in world.struck]
-    if missed and not small:
+    if missed:
         click.echo(f"never reached: {' '.join(missed)}")
     if failure:
         click.echo(f"broken: {failure.message}")

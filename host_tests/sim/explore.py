@@ -11,7 +11,8 @@ from itertools import groupby
 from host_tests.standin.nor import MODES
 
 from .faults import NEVER, PLACES, Fault
-from .script import INSIDE, Script
+from .script import INSIDE
+from .settings import Script, chosen
 
 Schedule = tuple[Script, tuple[Fault, ...]]
 
@@ -21,10 +22,25 @@ _KINDS = {
     for place, kinds in PLACES.items()
 }
 _PLACES = [place for place in PLACES if place != "load"]  # of which only a journal passes any
-_OVERFLOWS = ("refuse", "refuse", "drop_oldest", "latest")
-_SESSIONS = ("k", "k", "k", "r", "kr", "mr", "c", "cr", "ck", "kc", "ckr", "crk", "kcrk")
-_CALLS = ("",) * 16 + tuple(INSIDE)
 _TORN = 2  # variants of each way in which a flash operation is torn
+# Of random scripts: what a setting may be, the likelier the more often, or how often it is so.
+_SETTINGS = {
+    "overflow": ("refuse", "refuse", "drop_oldest", "latest"), "window": range(1, 7),
+    "queue": (0, 1, 2, 8), "start": ("online", "offline"), "pace": (0, 0, 1, 2),
+    "spread_ms": (0, 0, 1, 5, 400), "size": (1, 1, 9, 40, 130), "buffer": (100, 160, 300),
+    "keepalive": (60, 60, 20, 100), "retry": (30, 30, 5, 0), "held": (0, 0, 2, 1),
+    "serve": (1, 2, 3, 4), "latency_ms": (0, 1, 1, 3, 20),
+    "store": ("log", "log", "log", "journal", "ram"), "deferred": 0.5, "late": 0.3,
+    "subscribe": 0.2, "keep_qos0": 0.4, "seed": range(1000), "level": (3, 3, 4),
+    "sessions": ("k", "k", "k", "r", "kr", "mr", "c", "cr", "ck", "kc", "ckr", "crk", "kcrk"),
+    "age": (0, 0, 0, 3, 50), "ping_ms": (0, 0, 0, 7000), "inside": ("",) * 16 + tuple(INSIDE),
+    "pressure": (0, 0, 0, 150, 400), "reuse": 0.3, "narrow": (0, 0, 0, 0, 1, 3, 30),
+    "reboot": 0.1, "blocks": (8, 8, 6),
+}  # fmt: skip
+_LEVEL_5 = {
+    "receive": (0, 0, 1, 2), "most": (0, 0, 0, 60), "aliases": (0, 0, 1),
+    "expiry": (0, 0, 5, 600), "alive": (0, 0, 20), "talk": 0.4,
+}  # fmt: skip
 
 
 def single_scripts(longest=6):
@@ -200,16 +216,7 @@ def random_schedule(seed):
         fault = _random_fault(rng, script)
         faults[fault.place, fault.at] = fault
     if rng.random() < 0.25:
-        script = replace(
-            script,
-            level=5,
-            receive=rng.choice((0, 0, 1, 2)),
-            most=rng.choice((0, 0, 0, 60)),
-            aliases=rng.choice((0, 0, 1)),
-            expiry=rng.choice((0, 0, 5, 600)),
-            alive=rng.choice((0, 0, 20)),
-            talk=rng.random() < 0.4,
-        )
+        script = replace(script, level=5, **chosen(rng, _LEVEL_5))
     if script.store == "journal" and rng.random() < 0.5:
         for _ in range(rng.choice((1, 1, 2, 3))):
             # Opening a journal reads all of its blocks, and each record is read back.
@@ -256,37 +263,5 @@ def _random_script(rng):
     ordered = rng.random() < 0.2 and "0" not in qos
     if ordered:
         up = rng.choice("12") * len(up)
-    return Script(
-        up=up,
-        down=down,
-        overflow="refuse" if ordered else rng.choice(_OVERFLOWS),
-        window=rng.randrange(1, 7),
-        queue=rng.choice((0, 1, 2, 8)),
-        start=rng.choice(("online", "offline")),
-        pace=rng.choice((0, 0, 1, 2)),
-        spread_ms=rng.choice((0, 0, 1, 5, 400)),
-        size=rng.choice((1, 1, 9, 40, 130)),
-        buffer=rng.choice((100, 160, 300)),
-        keepalive=rng.choice((60, 60, 20, 100)),
-        retry=rng.choice((30, 30, 5, 0)),
-        held=rng.choice((0, 0, 2, 1)),
-        serve=rng.choice((1, 2, 3, 4)),
-        latency_ms=rng.choice((0, 1, 1, 3, 20)),
-        ordered=ordered,
-        store=rng.choice(("log", "log", "log", "journal", "ram")),
-        deferred=rng.random() < 0.5,
-        late=rng.random() < 0.3,
-        subscribe=rng.random() < 0.2,
-        keep_qos0=rng.random() < 0.4,
-        seed=rng.randrange(1000),
-        level=rng.choice((3, 3, 4)),
-        sessions=rng.choice(_SESSIONS),
-        age=0 if ordered else rng.choice((0, 0, 0, 3, 50)),
-        ping_ms=rng.choice((0, 0, 0, 7000)),
-        inside=rng.choice(_CALLS),
-        pressure=rng.choice((0, 0, 0, 150, 400)),
-        reuse=rng.random() < 0.3,
-        narrow=rng.choice((0, 0, 0, 0, 1, 3, 30)),
-        reboot=rng.random() < 0.1,
-        blocks=rng.choice((8, 8, 6)),
-    )
+    fixed = {"ordered": True, "overflow": "refuse", "age": 0} if ordered else {}
+    return Script(up=up, down=down, **chosen(rng, _SETTINGS, fixed))

@@ -63,6 +63,17 @@ class Script:
         return " ".join(words)
 
 
+def chosen(dice, table, fixed=None):
+    """-> what the dice choose of a table, name by name: one of several values or, of a number,
+    True so often.  What is `fixed` they are not thrown for."""
+    found = dict(fixed or {})
+    for name, values in table.items():
+        if name not in found:
+            is_chance = isinstance(values, float)
+            found[name] = dice.random() < values if is_chance else dice.choice(values)
+    return found
+
+
 def parse(text):
     """The reverse of `str(script)`; raises ValueError."""
     known = {item.name: item for item in fields(Script)}

@@ -69,30 +69,25 @@ def wrap(client):
     return "goes on"
 
 
-def run(situation, adapter, port):
+def burst(client):
+    return receive_after_go(client, 50) if client.highest_qos > 1 else "no QoS 2"
+
+
+# What it does once it is connected; in the other situations receive_after_go().
+ACTS = {"connack": None, "tls": None, "puback": publish_unanswered, "silence": watch}
+ACTS.update(wrap=wrap, burst=burst)
+
+adapter, port, situation = sys.argv[1:]
+settings = {"timeout": _TIMEOUT_S, "keepalive": _KEEPALIVE_S}
+try:
+    adapter = __import__(adapter)
     if situation == "wrap":
         seed_near_wrap()
-    settings = {"timeout": _TIMEOUT_S, "keepalive": _KEEPALIVE_S}
     if situation == "tls":
         settings["tls"] = unverified()
-    client = adapter.Adapter(port, 1, **settings)
+    client = adapter.Adapter(int(port), 1, **settings)
     client.connect()
-    if situation in ("connack", "tls"):
-        return "goes on"
-    if situation == "puback":
-        return publish_unanswered(client)
-    if situation == "silence":
-        return watch(client)
-    if situation == "wrap":
-        return wrap(client)
-    if situation == "burst":
-        if client.highest_qos < 2:
-            return "no QoS 2"
-        return receive_after_go(client, 50)
-    return receive_after_go(client)
-
-
-try:
-    print(run(sys.argv[3], __import__(sys.argv[1]), int(sys.argv[2])))
+    act = ACTS.get(situation, receive_after_go)
+    print(act(client) if act else "goes on")
 except Exception as error:
     print("raises " + type(error).__name__)
