@@ -6,40 +6,12 @@ Prints the ids that were refused meanwhile, and those that a reset finds, in the
 import os
 
 import vfs
-
-from host_tests.standin.ramflash import RamFlash
-from umqtt31.fileblockdevice import FileBlockDevice
-from umqtt31.journal import Journal
-
-BLOCKS = 64
-ring = bytearray(200)
-
-
-def opened(folder):
-    journal = Journal(
-        FileBlockDevice(folder + "/journal.img", 5, 512),
-        program_bytes=64,
-        erase_bytes=512,
-        cell_bytes=32,
-    )
-    return journal, journal.open(b"n", 3, 40, 6, None, [0, 0, 0], 72)[0]
-
-
-def found(data):
-    vfs.mount(vfs.VfsLfs2(RamFlash(BLOCKS, 512, bytearray(data))), "/reset")
-    journal, count = opened("/reset")
-    ids = []
-    for _ in range(count):
-        journal.fetch(ring, 0)
-        ids.append(ring[4])
-    return ids
+from filed import Disk
 
 
 def main():
-    flash = RamFlash(BLOCKS, 512)
-    vfs.VfsLfs2.mkfs(flash)
-    vfs.mount(vfs.VfsLfs2(flash), "/flash")
-    journal, _ = opened("/flash")
+    disk = Disk(vfs.VfsLfs2, 64)
+    _, journal, _ = disk.open()
     refused = []
 
     def put(packet_id):
@@ -61,7 +33,8 @@ def main():
     put(3)
     os.remove("/flash/other")
     put(4)
-    print(refused, found(flash.data))
+    messages, _ = disk.recovered(bytearray(disk.flash.data))
+    print(refused, [packet_id for packet_id, _ in messages])
 
 
 main()

@@ -14,15 +14,9 @@ class Adapter(Tasks):
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         super().__init__()
         self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]
+        more = {"keepalive": keepalive, "connect_timeout": timeout, "ssl": tls}
         self.client = MQTTClient(
-            "bench",
-            "127.0.0.1",
-            port,
-            keepalive=keepalive,
-            ssl=tls,
-            max_inflight=window,
-            max_mqueue_len=4,
-            connect_timeout=timeout,
+            "bench", "127.0.0.1", port, max_inflight=window, max_mqueue_len=4, **more
         )
         self.client.on_oversize = self.pass_over
 

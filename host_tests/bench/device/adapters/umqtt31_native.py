@@ -19,16 +19,10 @@ class Adapter(Face):
     def __init__(self, port, window=1, timeout=10, keepalive=60, tls=None):
         self.is_plain = not tls
         self.address = socket.getaddrinfo("127.0.0.1", port)[0][-1]
+        more = {"keepalive": keepalive, "connect_timeout": timeout, "ssl": tls}
+        more["queue_bytes"] = 128 * (window + 4)  # one with its topic has some 90
         self.client = MQTTClient(
-            "bench",
-            "127.0.0.1",
-            port,
-            keepalive=keepalive,
-            ssl=tls,
-            max_inflight=window,
-            max_mqueue_len=4,
-            queue_bytes=128 * (window + 4),  # one with its topic has some 90
-            connect_timeout=timeout,
+            "bench", "127.0.0.1", port, max_inflight=window, max_mqueue_len=4, **more
         )
         self.client.on_message = self.take
         self.client.on_oversize = self.pass_over
