@@ -103,10 +103,10 @@ class Trace:
         every = _EVERY.search(rest)
         pause_ms = round(float(every[2]) * 1000) if every else 1
         answer_ms = pause_ms if every and every[1] else 1
-        messages, _, heir = _EVERY.sub("", rest).partition(" >> ")
+        messages, _, heirs = _EVERY.sub("", rest).partition(" >> ")
         for words in items_of(messages, talk.level):
             self._exchange(talk, direction, words, pause_ms, answer_ms)
-            if heir:
+            for heir in heirs.split():
                 self._exchange(self._talks[heir], S2C, words)
 
     def _exchange(self, talk, direction, words, pause_ms=1, answer_ms=1):
