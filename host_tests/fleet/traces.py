@@ -12,9 +12,10 @@ from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
 _FLAGS = {"SYN": tcp.SYN, "FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
+_THERE = bytes((10, 0, 0, 2))
 _BREACH = "requirement", "by", "packet_id", "sure"
 _FINDING = "finding", "client_id", "about", "count", "sure"
-_LOSS = "sure", "client_id"
+_LOSS = "sure", "client_id", "published_by"
 _EVERY = re.compile(r" (packets )?every ([\d.]+) s$")
 
 
@@ -78,8 +79,9 @@ class Trace:
     def _connect(self, name, rest):
         asked, _, answered = rest.partition("answered ")
         words, options = arguments_of(asked.split())
-        assert set(words) <= {"clean", "kept", "present"}, words
+        assert set(words) <= {"clean", "kept", "present", "there"}, words
         flags = {"clean": "kept" not in words, "present": "present" in words}
+        flags |= {"server": _THERE} if "there" in words else {}
         level, keep_alive_s = options.pop("level", 4), options.pop("keepalive", 60)
         said = options, arguments_of(answered.split())[1]
         self._talks[name] = self.capture.connection(
