@@ -9,43 +9,36 @@ from pathlib import Path
 
 import click
 
+from .mqtt import is_filter
+
 _YEAR_S = 366 * 86_400
 
 
-def _text(text):
-    # Of a variable that is not set, a shell makes an empty text.
-    return _checked(text, text.strip(), "is empty")
+def _such(is_good, what):
+    # The type of an option: a text that is such.
+    def checked(text):
+        if not is_good(text):
+            raise click.BadParameter(what.format(text))
+        return text
+
+    return checked
 
 
-def _ports(text):
-    for one in text.split(","):
-        is_port = re.fullmatch(r"\s*[0-9]{1,5}\s*", one) and 0 < int(one) < 65536
-        _checked(text, is_port, "%r is no TCP port: write 1883, or 1883,1884" % one)
-    return text
+def _are_ports(text):
+    ports = re.fullmatch(r"(\s*[0-9]{1,5}\s*,)+", text + ",")
+    return ports and all(0 < int(one) < 65536 for one in text.split(","))
 
 
-def _filter(text):
-    from .mqtt import is_filter
-
-    what = "%r is no filter of MQTT: + and # stand for whole levels, # is the last" % text
-    return _checked(text, is_filter(text), what)
+def _is_time(text):
+    return re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
 
 
-def _seconds(text):
-    is_good = re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
-    what = "%s is no number in the range from 1 to %d" % (text, _YEAR_S)
-    return float(_checked(text, is_good, what))
-
-
-def _memory(text):
-    is_good = re.fullmatch(r"[1-9][0-9]*[kmgt]", text, re.IGNORECASE)  # as Java takes it
-    return _checked(text, is_good, "%r: write it as 3g or 900m" % text)
-
-
-def _checked(text, is_good, what):
-    if not is_good:
-        raise click.BadParameter(what)
-    return text
+# Of a variable that is not set, a shell makes an empty text.
+_text = _such(str.strip, "is empty")
+_ports = _such(_are_ports, "{!r} is no TCP port: write 1883, or 1883,1884")
+_filter = _such(is_filter, "{!r} is no filter: + and # stand for whole levels, # is the last")
+_seconds = _such(_is_time, "{} is no number in the range from 1 to %d" % _YEAR_S)
+_memory = _such(re.compile("[1-9][0-9]*[kmgtKMGT]").fullmatch, "{!r}: write it as 3g or 900m")
 
 
 def _option(name, told, **more):
@@ -117,7 +110,7 @@ def audit(
     options |= {"counters": counter} if counter else {}
     earlier, limits = place(since) if since else None, batch.read_limits(allow)
     wish = batch.Wish(options, master, memory, earlier, limits, alert)
-    sys.exit(batch.run(place(captures), place(out), wish, every))
+    sys.exit(batch.run(place(captures), place(out), wish, every and float(every)))
 
 
 @cli.command()
