@@ -2,6 +2,5 @@
 
 `capture` turns files into frames and TCP segments, `decode` turns segments into
 MQTT packets, `audit` judges packets; none of these knows Spark.  `spark` runs
-them over folders, clusters and live brokers, `report` shows what they found,
-`simulate` makes fleets with known faults to try all of it on.
+them over folders, on one computer or a cluster, `report` shows what they found.
 """

@@ -121,35 +121,45 @@ def audit(
 def decode(folder, out, ports):
     """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
     from .capture import files
-    from .convert import convert
 
-    numbers = {int(port) for port in ports.split(",")}
     if out.resolve().is_relative_to(folder.resolve()):
         raise click.BadParameter("must not be in the folder with the captures", param_hint="--out")
     gc.disable()  # there is none, and all connections so far would be looked through for it
-    errors = decoded = 0
-    for source in files.survey(folder):
+    found = [one for one in files.survey(folder) if one.problem or not files.is_json(one)]
+    for source in found:
         if source.problem:
             click.echo("%s was not read: %s" % (source.capture, source.problem), err=True)
-        if source.problem or files.is_json(source):
-            continue
-        target = out / (source.capture + ".parquet")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        tally = convert(source, target, numbers)
-        decoded += 1
-        click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
-        for offset, text in tally.errors:
-            errors += 1
-            click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
-    if not decoded:
+    tallies = [_decode(one, out, ports) for one in found if not one.problem]
+    if not tallies:
         raise click.UsageError("no capture (.pcap, .pcapng, also compressed) under %s" % folder)
-    sys.exit(1 if errors else 0)
+    sys.exit(1 if any(tally.errors for tally in tallies) else 0)
+
+
+def _decode(source, out, ports):
+    import pyarrow.parquet as pq
+
+    from . import schemas, tables
+    from .capture.frames import Tally
+    from .decode.decoder import decoded, only_packets
+
+    tally, schema = Tally(), schemas.CODED_PACKETS
+    target = out / (source.capture + ".parquet")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(target, schema, **tables.options(schema)) as writer:
+        for batch in decoded(source, {int(port) for port in ports.split(",")}, tally):
+            packets = only_packets(batch).select(schema.names)
+            tally.add("packets", packets.num_rows)
+            writer.write_batch(packets)
+    click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
+    for offset, text in tally.errors:
+        click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
+    return tally
 
 
 @cli.command()
 @click.argument("path", type=click.Path(dir_okay=False), default="build/fleet.zip")
 def package(path):
     """Write the pipeline as a zip file for a cluster's workers (docs/guides/fleet-cluster.md)."""
-    from . import package as packing
+    from .spark import engine
 
-    click.echo("%s: %d files" % (path, packing.write(Path(path))))
+    click.echo("%s: %d files" % (path, engine.package(Path(path))))

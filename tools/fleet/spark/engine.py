@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -136,3 +137,20 @@ def _find(master):
         except OSError as error:
             reason = error
     raise NotStarted("%s does not answer: %s: look at --master" % (master, reason))
+
+
+def package(path):
+    """Write the code for the workers of a cluster as a zip file -> number of files in it.
+
+    What it imports beside (numpy, pyarrow, pyspark) has to be there.  The same code gives the
+    same file, byte by byte.
+    """
+    code = (ROOT / "tools/fleet").rglob("*")
+    found = [one for one in code if one.is_file() and "__pycache__" not in one.parts]
+    found = sorted([ROOT / "tools/__init__.py", *found])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in found:
+            about = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), (1980, 1, 1, 0, 0, 0))
+            archive.writestr(about, source.read_bytes())
+    return len(found)
