@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..capture.counted import MAGIC
-from ..capture.payloads import MOST_VALUES
+from ..capture.payloads import MAGIC, MOST_VALUES
 from ..columns import begins, coded, factorized, marked, over, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture import files, jsonl, link
-from ..capture.counted import COUNTERS
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
+from ..capture.payloads import COUNTERS
 from ..columns import coded, factorized, in_runs, table, whole
 from . import fields
 from .connections import Registry
