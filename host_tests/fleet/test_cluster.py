@@ -32,7 +32,7 @@ def audited(tmp_path_factory):
     (captures / "a.pcap").write_bytes(simulated(_PLAN)[0])
     engine.package(folder / "fleet.zip")
     code, one = folder / "fleet.zip", folder / "one"
-    status, text = submit("local[1]", code, "audit", captures, "--out", one)
+    status, text = submit("local[1]", None, "audit", captures, "--out", one)
     assert status == 1, text
     return captures, code, one
 

@@ -28,6 +28,7 @@ _JAVA_OPTIONS = (
 _SETTINGS = {
     "spark.app.name": "umqtt31 fleet",
     "spark.log.level": "ERROR",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),  # where the workers share this disk
     # Workers make and free the same large arrays task after task.  Given back to the system
     # each time, every page of them would be new each time: a third of all work.  The last is
     # for Arrow, which has an allocator of its own.
@@ -98,8 +99,6 @@ def start(master=None, memory="3g"):
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise NotStarted("Spark needs Java 17 or newer: run `make setup`")
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         SparkContext._ensure_initialized()  # Java is there, and knows what it was told
