@@ -74,7 +74,7 @@ journal: ## read a board's journal back and show it: PORT=
 
 audit: ## judge recorded traffic of a fleet: CAPTURES=folder OUT=folder
 	$(call layer,fleet)
-	@$(TOOLS) fleet audit $(CAPTURES) $(call opt,OUT,out) $(ARGS)
+	@$(TOOLS) fleet audit $(if $(CAPTURES),"$(CAPTURES)") $(call opt,OUT,out) $(ARGS)
 
 docs: ## build the documentation as a site: build/site/index.html
 	$(call layer,docs)

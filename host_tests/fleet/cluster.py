@@ -61,9 +61,11 @@ def _shows(page, text):
 
 
 def command(master, package, *arguments, settings=()):
-    """`fleet` by spark-submit with the zipped code; `settings` are texts as name=value."""
+    """`fleet` by spark-submit with the zipped code, None where the master's machine has it all;
+    `settings` are texts as name=value."""
     root = Path(__file__).resolve().parents[2]
-    words = [_SUBMIT, "--master", master, "--executor-memory", "512m", "--py-files", package]
+    words = [_SUBMIT, "--master", master, "--executor-memory", "512m"]
+    words += ["--py-files", package] if package else []
     for one in settings:
         words += ["--conf", one]
     words += [root / "tools" / "fleet" / "spark" / "submit.py", *arguments]

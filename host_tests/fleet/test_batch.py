@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import subprocess
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,6 +90,12 @@ def test_option_that_is_wrong_says_what_to_write(arguments, said, tmp_path, monk
     done = CliRunner().invoke(cli.cli, arguments)
     assert (done.exit_code, said in done.output) == (2, True), done.output
     assert "Traceback" not in done.output and list(tmp_path.iterdir()) == []
+
+
+def test_folders_whose_names_have_spaces_are_audited_by_make():
+    words = ["make", "-n", "audit", "CAPTURES=my captures", "OUT=my tables"]
+    done = subprocess.run(words, cwd=engine.ROOT, capture_output=True, text=True)
+    assert 'fleet audit "my captures" --out "my tables"' in done.stdout
 
 
 def test_audit_that_fails_does_not_end_as_if_something_was_found(tmp_path, monkeypatch):

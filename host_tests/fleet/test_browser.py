@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+from host_tests.fleet.captures import C2S, connected
 from tools.fleet.report import page
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -146,7 +147,6 @@ if _BROWSER:
     def test_report_of_10_000_devices_when_opened_offline_filters_and_sorts(tmp_path):
         seen = _look(tmp_path, _LIGHT, width=1280)
         assert not seen["wide"] and seen["narrow"] == []
-        assert seen["loss"][-1].startswith("tshark -r a.pcap -Y ")
         assert seen["units"] == ["messages", "ms", "packets", "connects"][: len(seen["units"])]
         assert seen["first"] == 100  # one page of rows, not all
         assert seen["unpacked"] == 1  # and one block of devices
@@ -163,6 +163,20 @@ if _BROWSER:
         assert seen["theme"] == "light"
         assert seen["loaded"] == []
         assert seen["unwell"] == 5000
+
+    def test_line_for_a_terminal_shows_the_packet_of_a_loss(tmp_path):
+        """Whatever the port and the name of the file."""
+        capture, talk = connected(b"dev")
+        talk.publish(C2S, b"t", b"1", 1, 7)
+        name, frames = "one's own.pcap", b"".join(capture.frames)
+        (tmp_path / name).write_bytes(frames.replace(b"\x07\x5b", b"\x07\x5c"))
+        data = _data()
+        ends = "10.1.0.1:%d-10.0.0.1:1884@x" % capture.ports
+        data["losses"] = [data["losses"][0] | {"capture": name, "connection": ends}]
+        line = _look(tmp_path, _LIGHT, data=data)["loss"][-1]
+        done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+        assert "Publish Message (id=7)" in done.stdout, line + done.stderr
+        assert done.stdout.count("\n") == 1
 
     def test_report_of_which_parts_are_left_out_says_so(tmp_path):
         seen = _look(tmp_path, _LIGHT)

@@ -14,7 +14,8 @@ from host_tests.fleet import store
 from host_tests.fleet.captures import simulated
 from host_tests.fleet.cluster import EventLog, cluster, command, environment, executors, submit
 from host_tests.fleet.simulate.run import Plan
-from tools.fleet import package, schemas, tables
+from tools.fleet import schemas, tables
+from tools.fleet.spark import engine
 
 pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark")]
 # More than what one task does alone.
@@ -29,9 +30,9 @@ def audited(tmp_path_factory):
     captures = folder / "captures"
     captures.mkdir()
     (captures / "a.pcap").write_bytes(simulated(_PLAN)[0])
-    package.write(folder / "fleet.zip")
+    engine.package(folder / "fleet.zip")
     code, one = folder / "fleet.zip", folder / "one"
-    status, text = submit("local[1]", code, "audit", captures, "--out", one)
+    status, text = submit("local[1]", None, "audit", captures, "--out", one)
     assert status == 1, text
     return captures, code, one
 

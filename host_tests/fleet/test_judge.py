@@ -2,17 +2,7 @@
 
 import pytest
 
-from host_tests.fleet.captures import (
-    C2S,
-    S2C,
-    Capture,
-    audit,
-    begun,
-    connected,
-    decode_all,
-    rows,
-)
-from host_tests.fleet.simulate import tcp
+from host_tests.fleet.captures import C2S, S2C, Capture, audit, begun, connected, decode_all, rows
 from host_tests.fleet.simulate.fleet import reading
 from host_tests.standin import packets
 
@@ -29,32 +19,6 @@ def test_silence_from_one_file_to_the_next_may_be_a_clock_that_was_set(files, su
         paths[1].write_bytes(b"".join([capture.frames[0], *capture.frames[head:]]))
     found = audit(decode_all(paths)[0])["violations"]
     assert rows(found, "requirement", "sure") == [("31-2.2-KA", sure)]
-
-
-def test_clock_that_jumps_back_breaks_nothing():
-    capture, talk = connected()
-    talk.exchange(C2S, b"t", b"1", 1)
-    capture.now -= 86_400_000_000
-    talk.exchange(C2S, b"t", b"2", 2)
-    tables = capture.audit()
-    assert not tables["violations"].num_rows
-    assert min(tables["sequences"]["latency_max_ms"].to_pylist()) >= 0
-
-
-def test_connection_table_tells_who_ended_it_and_what_it_asked_for():
-    capture = Capture()
-    ends = {
-        "disconnect": lambda talk: talk.bye(),
-        "closed_by_client": lambda talk: talk.segment(C2S, b"", tcp.FIN | tcp.ACK),
-        "closed_by_server": lambda talk: talk.segment(S2C, b"", tcp.FIN | tcp.ACK),
-        "reset": lambda talk: talk.reset(),
-        "open": lambda talk: None,
-    }
-    for name, end in ends.items():
-        end(capture.connection(name.encode(), keep_alive_s=7))
-    table = capture.audit()["connections"]
-    found = rows(table, "client_id", "end_reason", "keep_alive_s", "clean_session")
-    assert sorted(found) == sorted((name, name, 7, True) for name in ends)
 
 
 def test_connection_table_counts_packets_and_bytes_of_each_side():

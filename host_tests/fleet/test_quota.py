@@ -4,21 +4,8 @@ import random
 
 import numpy as np
 
-from host_tests.fleet.captures import S2C, Capture
 from tools.fleet.audit.quota import at_once
 from tools.fleet.audit.rows import FAR
-
-
-def test_publishes_at_times_that_are_there_twice_are_not_counted_together():
-    """The clock of the capture was set back, as by a time server."""
-    capture = Capture()
-    said = {"session_expiry": 1000, "receive_maximum": 1}, {}
-    talk = capture.connection(level=5, said=said)
-    for number in range(1, 10):
-        talk.exchange(S2C, b"t", b"%d" % number, number, answer_ms=400)
-        if number == 5:
-            capture.now -= 2_000_000
-    assert not capture.audit()["violations"].num_rows
 
 
 def test_at_once_counts_what_has_begun_and_not_ended():

@@ -77,34 +77,6 @@ def test_lost_value_and_equal_one_that_came_twice_later_are_both_found(
     assert sum(tables["routes"]["unmatched"].to_pylist()) == 1 - repeated
 
 
-@pytest.mark.parametrize(
-    ("sent", "lost", "is_open"),
-    [
-        ("abcde", 3, False),
-        ("abcba", 2, False),  # the other one came behind another
-        ("abbca", 3, False),  # the other one came before this one was sent
-        ("abbca", 2, True),
-        ("abBca", 2, True),  # of another publisher
-        ("abcBa", 2, False),
-    ],
-)
-def test_why_of_a_lost_value_says_where_an_equal_one_may_be_the_one(sent, lost, is_open):
-    capture = Capture()
-    pubs = [capture.connection(name, clean=False) for name in (b"one", b"two")]
-    sub = capture.connection(b"sub")
-    sub.subscribe(b"#", 1)
-    for number, value in enumerate(sent, 1):
-        pub = pubs[value.isupper()]
-        pub.exchange(C2S, b"t", value.lower().encode(), number, after_ms=1000)
-        if number != lost:
-            sub.exchange(S2C, b"t", value.lower().encode(), number, after_ms=1000)
-    sub.quiet(6000)
-    tables = capture.audit()
-    ((sure, why),) = rows(tables["losses"], "sure", "evidence")
-    assert sure == "proved"
-    assert ("equal" in why) == is_open
-
-
 @pytest.mark.parametrize("is_reading", [True, False])
 @pytest.mark.parametrize(
     ("is_whole", "twice", "named"),

@@ -1,95 +1,26 @@
-"""What subscribers get: those that were there before the capture, members of groups (what none of
-them got is told, and held against nobody), and filters with wildcards.
-"""
+"""Members of groups, and filters with wildcards; `traces/subscribers.txt` has the rest."""
 
 import random
 
 import pyarrow as pa
 import pytest
 
-from host_tests.fleet.captures import C2S, S2C, Talk, connected, lost_of
+from host_tests.fleet.captures import C2S, S2C, connected, lost_of
 from tools.fleet.audit.spans import matched, that_match
 from tools.fleet.mqtt import matches
 
 _FILTER = b"$share/backend/t/#"
 
 
-def _pass_on(publisher, subscribers, count, values=1000, skips=()):
-    """`skips`: (number of the message, number of a subscriber that does not get it)."""
-    for number in range(1, count + 1):
-        payload = b"%d of all" % (number % values)
-        publisher.exchange(C2S, b"t/1", payload, number, after_ms=2000)
-        for place, one in enumerate(subscribers):
-            if (number, place) not in skips:
-                one.exchange(S2C, b"t/1", payload, number)
-
-
-def _lost(capture):
-    """[(kind, sure, number of the message), …]"""
-    tables = capture.audit()
-    assert not tables["violations"].num_rows
-    return lost_of(tables, "kind", "sure")
-
-
-def _before(count=1):
-    """-> (`Capture`, a publisher, subscribers that were there before)"""
-    capture, publisher = connected(b"pub")
-    return capture, publisher, [capture.middle(b"before%d" % n) for n in range(count)]
-
-
-@pytest.mark.parametrize("values", [1000, 3, 1])
-@pytest.mark.parametrize("others", [0, 1])
-def test_message_that_a_subscriber_from_before_did_not_get_is_likely_lost(values, others):
-    capture, publisher, subscribers = _before(1 + others)
-    _pass_on(publisher, subscribers, 30, values, skips=[(20, 0)])
-    assert _lost(capture) == [("not_delivered", "likely", 20)]
-
-
-@pytest.mark.parametrize("skips", [[(1, 0)], [(30, 0)], [(n, 0) for n in range(1, 31, 4)]])
-def test_subscriber_from_before_need_not_get_what_it_does_not_get_regularly(skips):
-    """Before the first and behind the last delivery nobody knows of a subscription."""
-    capture, publisher, subscribers = _before()
-    _pass_on(publisher, subscribers, 30, skips=skips)
-    assert _lost(capture) == []
-
-
 @pytest.mark.parametrize("every", [2, 15])
 def test_members_of_a_shared_subscription_from_before_miss_nothing(every):
     """Each message goes to one of them, be it now and then only to the second one."""
-    capture, publisher, subscribers = _before(2)
-    skips = [(n, 0 if n % every == 0 else 1) for n in range(1, 61)]
-    _pass_on(publisher, subscribers, 60, skips=skips)
-    assert _lost(capture) == []
-
-
-@pytest.mark.parametrize(
-    ("ways", "payload", "retain"),
-    [
-        pytest.param([("pub", C2S)], b"x" * 500, 0, id="it may take no larger packets"),
-        pytest.param([("sub", C2S)], b"from afar", 0, id="its own do not come back to a bridge"),
-        # Retain As Published, which its SUBSCRIBE would tell.
-        pytest.param([("pub", C2S), ("sub", S2C)], b"kept", 1, id="kept ones may come marked"),
-    ],
-)
-def test_subscriber_from_before_misses_nothing_among_others(ways, payload, retain):
-    capture, publisher, subscribers = _before()
-    talks = {"pub": publisher, "sub": subscribers[0]}
-    _pass_on(publisher, subscribers, 15)
-    for name, side in ways:
-        talks[name].exchange(side, b"t/1", payload, 99, retain=retain, after_ms=2000)
-    _pass_on(publisher, subscribers, 15)
-    assert _lost(capture) == []
-
-
-def test_where_bytes_of_a_subscriber_from_before_are_missing_nothing_is():
-    capture, publisher, subscribers = _before()
-    _pass_on(publisher, subscribers, 15)
-    publisher.exchange(C2S, b"t/1", b"16 of all", 16, after_ms=2000)
-    subscribers[0].exchange(S2C, b"t/1", b"16 of all", 16)
-    del capture.frames[-2:]
-    subscribers[0].exchange(S2C, b"other", b"elsewhere", 17)
-    _pass_on(publisher, subscribers, 15)
-    assert _lost(capture) == []
+    capture, publisher = connected(b"pub")
+    members = [capture.middle(b"before%d" % number) for number in range(2)]
+    payloads = [b"%d of all" % number for number in range(1, 61)]
+    taken = [members[number % every == 0] for number in range(1, 61)]
+    _share_out(publisher, taken, payloads)
+    assert _lost_of_groups(capture) == []
 
 
 def _group(count, clean=True):
@@ -132,25 +63,6 @@ def test_message_that_no_member_got_is_told_and_nothing_else(payloads, lost):
     _wait(members)
     told = [(_FILTER.decode(), "pub", "not_delivered", "likely", number + 1) for number in lost]
     assert _lost_of_groups(capture) == told
-
-
-@pytest.mark.parametrize("end", [Talk.bye, Talk.reset])
-def test_member_that_is_gone_may_have_a_message_waiting(end):
-    capture, publisher, members = _group(2, clean=False)
-    _share_out(publisher, members, [b"%d of 4" % n for n in range(4)])
-    end(members[1])
-    _share_out(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
-    _wait(members[:1])
-    assert _lost_of_groups(capture) == []
-
-
-def test_member_that_acknowledges_nothing_may_have_messages_waiting():
-    capture, publisher, members = _group(2)
-    publisher.exchange(C2S, b"t/1", b"first", 99)
-    members[1].publish(S2C, b"t/1", b"first", 1, 99)
-    _share_out(publisher, members[:1], [b"%d of 6" % n for n in range(6)], lost=(3,))
-    _wait(members)
-    assert _lost_of_groups(capture) == []
 
 
 def test_clients_in_several_groups_are_members_of_each():

@@ -12,9 +12,10 @@ from host_tests.fleet.simulate import tcp
 from host_tests.standin import packets
 
 _FLAGS = {"SYN": tcp.SYN, "FIN": tcp.FIN | tcp.ACK, "RST": tcp.RST | tcp.ACK}
+_THERE = bytes((10, 0, 0, 2))
 _BREACH = "requirement", "by", "packet_id", "sure"
 _FINDING = "finding", "client_id", "about", "count", "sure"
-_LOSS = "sure", "client_id"
+_LOSS = "sure", "client_id", "published_by"
 _EVERY = re.compile(r" (packets )?every ([\d.]+) s$")
 
 
@@ -78,8 +79,9 @@ class Trace:
     def _connect(self, name, rest):
         asked, _, answered = rest.partition("answered ")
         words, options = arguments_of(asked.split())
-        assert set(words) <= {"clean", "kept", "present"}, words
+        assert set(words) <= {"clean", "kept", "present", "there"}, words
         flags = {"clean": "kept" not in words, "present": "present" in words}
+        flags |= {"server": _THERE} if "there" in words else {}
         level, keep_alive_s = options.pop("level", 4), options.pop("keepalive", 60)
         said = options, arguments_of(answered.split())[1]
         self._talks[name] = self.capture.connection(
@@ -103,10 +105,10 @@ class Trace:
         every = _EVERY.search(rest)
         pause_ms = round(float(every[2]) * 1000) if every else 1
         answer_ms = pause_ms if every and every[1] else 1
-        messages, _, heir = _EVERY.sub("", rest).partition(" >> ")
+        messages, _, heirs = _EVERY.sub("", rest).partition(" >> ")
         for words in items_of(messages, talk.level):
             self._exchange(talk, direction, words, pause_ms, answer_ms)
-            if heir:
+            for heir in heirs.split():
                 self._exchange(self._talks[heir], S2C, words)
 
     def _exchange(self, talk, direction, words, pause_ms=1, answer_ms=1):

@@ -9,43 +9,36 @@ from pathlib import Path
 
 import click
 
+from .mqtt import is_filter
+
 _YEAR_S = 366 * 86_400
 
 
-def _text(text):
-    # Of a variable that is not set, a shell makes an empty text.
-    return _checked(text, text.strip(), "is empty")
+def _such(is_good, what):
+    # The type of an option: a text that is such.
+    def checked(text):
+        if not is_good(text):
+            raise click.BadParameter(what.format(text))
+        return text
+
+    return checked
 
 
-def _ports(text):
-    for one in text.split(","):
-        is_port = re.fullmatch(r"\s*[0-9]{1,5}\s*", one) and 0 < int(one) < 65536
-        _checked(text, is_port, "%r is no TCP port: write 1883, or 1883,1884" % one)
-    return text
+def _are_ports(text):
+    ports = re.fullmatch(r"(\s*[0-9]{1,5}\s*,)+", text + ",")
+    return ports and all(0 < int(one) < 65536 for one in text.split(","))
 
 
-def _filter(text):
-    from .mqtt import is_filter
-
-    what = "%r is no filter of MQTT: + and # stand for whole levels, # is the last" % text
-    return _checked(text, is_filter(text), what)
+def _is_time(text):
+    return re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
 
 
-def _seconds(text):
-    is_good = re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
-    what = "%s is no number in the range from 1 to %d" % (text, _YEAR_S)
-    return float(_checked(text, is_good, what))
-
-
-def _memory(text):
-    is_good = re.fullmatch(r"[1-9][0-9]*[kmgt]", text, re.IGNORECASE)  # as Java takes it
-    return _checked(text, is_good, "%r: write it as 3g or 900m" % text)
-
-
-def _checked(text, is_good, what):
-    if not is_good:
-        raise click.BadParameter(what)
-    return text
+# Of a variable that is not set, a shell makes an empty text.
+_text = _such(str.strip, "is empty")
+_ports = _such(_are_ports, "{!r} is no TCP port: write 1883, or 1883,1884")
+_filter = _such(is_filter, "{!r} is no filter: + and # stand for whole levels, # is the last")
+_seconds = _such(_is_time, "{} is no number in the range from 1 to %d" % _YEAR_S)
+_memory = _such(re.compile("[1-9][0-9]*[kmgtKMGT]").fullmatch, "{!r}: write it as 3g or 900m")
 
 
 def _option(name, told, **more):
@@ -117,7 +110,7 @@ def audit(
     options |= {"counters": counter} if counter else {}
     earlier, limits = place(since) if since else None, batch.read_limits(allow)
     wish = batch.Wish(options, master, memory, earlier, limits, alert)
-    sys.exit(batch.run(place(captures), place(out), wish, every))
+    sys.exit(batch.run(place(captures), place(out), wish, every and float(every)))
 
 
 @cli.command()
@@ -128,35 +121,45 @@ def audit(
 def decode(folder, out, ports):
     """Write the packets of each capture under FOLDER to a Parquet file, without Spark."""
     from .capture import files
-    from .convert import convert
 
-    numbers = {int(port) for port in ports.split(",")}
     if out.resolve().is_relative_to(folder.resolve()):
         raise click.BadParameter("must not be in the folder with the captures", param_hint="--out")
     gc.disable()  # there is none, and all connections so far would be looked through for it
-    errors = decoded = 0
-    for source in files.survey(folder):
+    found = [one for one in files.survey(folder) if one.problem or not files.is_json(one)]
+    for source in found:
         if source.problem:
             click.echo("%s was not read: %s" % (source.capture, source.problem), err=True)
-        if source.problem or files.is_json(source):
-            continue
-        target = out / (source.capture + ".parquet")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        tally = convert(source, target, numbers)
-        decoded += 1
-        click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
-        for offset, text in tally.errors:
-            errors += 1
-            click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
-    if not decoded:
+    tallies = [_decode(one, out, ports) for one in found if not one.problem]
+    if not tallies:
         raise click.UsageError("no capture (.pcap, .pcapng, also compressed) under %s" % folder)
-    sys.exit(1 if errors else 0)
+    sys.exit(1 if any(tally.errors for tally in tallies) else 0)
+
+
+def _decode(source, out, ports):
+    import pyarrow.parquet as pq
+
+    from . import schemas, tables
+    from .capture.frames import Tally
+    from .decode.decoder import decoded, only_packets
+
+    tally, schema = Tally(), schemas.CODED_PACKETS
+    target = out / (source.capture + ".parquet")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with pq.ParquetWriter(target, schema, **tables.options(schema)) as writer:
+        for batch in decoded(source, {int(port) for port in ports.split(",")}, tally):
+            packets = only_packets(batch).select(schema.names)
+            tally.add("packets", packets.num_rows)
+            writer.write_batch(packets)
+    click.echo("%s: %d packets" % (source.capture, tally.counts.get("packets", 0)))
+    for offset, text in tally.errors:
+        click.echo("%s: byte %d: %s" % (source.capture, offset, text), err=True)
+    return tally
 
 
 @cli.command()
 @click.argument("path", type=click.Path(dir_okay=False), default="build/fleet.zip")
 def package(path):
     """Write the pipeline as a zip file for a cluster's workers (docs/guides/fleet-cluster.md)."""
-    from . import package as packing
+    from .spark import engine
 
-    click.echo("%s: %d files" % (path, packing.write(Path(path))))
+    click.echo("%s: %d files" % (path, engine.package(Path(path))))

@@ -33,17 +33,7 @@ def count(name, table):
 
 def findings(counts):
     """{finding: how many} of the sum of all `count`s, in the order of importance."""
-    counts = Counter(counts)
-    return {
-        "violations": counts["violations"],
-        "lost messages": counts["lost"],
-        "duplicates at QoS 2": counts["duplicates"] + counts["readings delivered twice"],
-        "overtaking messages": counts["overtaking"],
-        "incomplete messages": counts["incomplete"],
-        "clients and brokers in trouble": counts["troubles"],
-        "places where bytes are missing": counts["missing"],
-        "damaged places in files": counts["damaged"],
-    }
+    return {what: counts.get(what, 0) for counters in _COUNTERS.values() for what in counters}
 
 
 def _sum(column, *masks):
@@ -67,28 +57,33 @@ def missing(gaps):
     return gaps.filter(pc.invert(pc.is_in(gaps["kind"].cast("string"), pa.array(_PASSED_OVER))))
 
 
-# {table: {what: how much of it}}
+# {table: {finding: how many}}, in the order of importance
 _COUNTERS: dict[str, dict] = {
     "violations": {"violations": len},
-    "losses": {"lost": lambda t: _sum(t["messages"], is_counted(t))},
-    # Rows about the capture accuse nobody: they say why less could be judged.
-    "findings": {"troubles": lambda t: _sum(1, pc.not_equal(t["about"], "capture"), is_known(t))},
+    "losses": {"lost messages": lambda t: _sum(t["messages"], is_counted(t))},
     "sequences": {
-        name: lambda t, name=name: _sum(t[name])
-        for name in ("duplicates", "overtaking", "incomplete")
+        "duplicates at QoS 2": lambda t: _sum(t["duplicates"]),
+        "overtaking messages": lambda t: _sum(t["overtaking"]),
+        "incomplete messages": lambda t: _sum(t["incomplete"]),
     },
     # Where the publisher was captured, `sequences` knows what was delivered twice.
     "readings": {
-        "readings delivered twice": lambda t: _sum(
+        "duplicates at QoS 2": lambda t: _sum(
             *(1, pc.equal(t["qos"], 2), pc.is_null(t["published"])),
             pc.greater(t["times_delivered"], 1),
         )
     },
-    "captures": {"damaged": lambda t: _sum(t["count"], pc.equal(t["counter"], "errors"))},
-    "gaps": {"missing": lambda t: len(missing(t))},
+    # Rows about the capture accuse nobody: they say why less could be judged.
+    "findings": {
+        "clients and brokers in trouble": lambda t: _sum(
+            *(1, pc.not_equal(t["about"], "capture"), is_known(t))
+        )
+    },
+    "gaps": {"places where bytes are missing": lambda t: len(missing(t))},
+    "captures": {
+        "damaged places in files": lambda t: _sum(t["count"], pc.equal(t["counter"], "errors"))
+    },
 }
-
-
 METRICS = "metrics.prom"
 
 

@@ -55,9 +55,9 @@ def not_passed_on(messages, lost):
         return []
     client, _ = clients(messages)
     site, topic = (dictionary(messages[name])[0] for name in ("site", "topic"))
-    at = at[np.lexsort((numbers(messages, "first_sent")[at], topic[at], site[at]))]
-    first, _ = runs(site[at], topic[at])
     sent, value = numbers(messages, "first_sent"), numbers(messages, "payload_hash")
+    at = at[np.lexsort((sent[at], topic[at], site[at]))]
+    first, _ = runs(site[at], topic[at])
     connection = dictionary(messages["connection"])[0].tolist()
     whole = list(zip(connection, numbers(messages, "gaps").tolist(), strict=True))
     found = []

@@ -6,7 +6,7 @@ import pyarrow as pa
 from ..capture.payloads import MOST_VALUES
 from ..columns import whole
 
-BINARY = 0x75  # magic byte of our own envelopes; of JSON: `counted.MAGIC`
+BINARY = 0x75  # magic byte of our own envelopes; of JSON: `payloads.MAGIC`
 _FIELDS = "magic version firmware boot sequence uptime_s stream count device".split()
 _HEADER = np.dtype(list(zip(_FIELDS, "u1 u1 >u2 >u4 >u4 >u4 u1 u1 S23".split(), strict=True)))
 _NUMBERS = ("boot", "stream", "sequence")  # that tell one of a device from the others

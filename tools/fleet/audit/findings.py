@@ -194,7 +194,7 @@ def _sessions_not_kept(rows, sessions, flows, found):
     asks |= rows.kind == TYPES["SUBSCRIBE"]
     holds = np.zeros(len(rows.client_of) + 1, np.int64)
     holds[1:][rows.connection[asks]] = 1
-    is_held = (flows.stage_row["pubrec"] < FAR) & ~flows.is_complete
+    is_held = (flows.stage_row["pubrec"] < FAR) & ~flows.is_complete & flows.is_known
     holds[1:][rows.connection[flows.publish_row[is_held]]] = 1
     held = np.cumsum(holds)
     first = np.searchsorted(rows.client_of, rows.client_of)

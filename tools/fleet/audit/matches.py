@@ -149,13 +149,16 @@ def _groups(expected, delivered, pairs):
     both = alike(*columns[:2])
     count = len(delivered.pair)
     # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
-    # be expected, what the client had asked for is not known, or the broker changes it.
+    # be expected, or too many come while others lack, what the client had asked for is not
+    # known, or the broker changes it.
     equal = np.bincount(both[count:], minlength=int(both.max(initial=-1)) + 1)
     if not (equal > 1).any():
         return both, np.zeros(pairs, bool)
     fine = grouped(both, columns[2])
-    there = np.bincount(fine[count:], minlength=int(fine.max(initial=-1)) + 1)
-    strange = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
+    got, there = (np.bincount(some, minlength=len(both)) for some in np.split(fine, [count]))
+    lacks = marked(len(both), both[(got < there)[fine]])
+    none = (there[fine[:count]] == 0) & (equal[both[:count]] > 0)
+    strange = none | ((got > there)[fine[:count]] & lacks[both[:count]])
     is_mixed = marked(pairs, delivered.pair[strange])
     is_mixed[expected.pair[expected.is_overlapped]] = True
     return grouped(both, np.where(is_mixed[columns[0]], 0, columns[2])), is_mixed

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..columns import coded, marked, over, table
+from ..columns import begins, coded, marked, over, table
 from . import envelopes
 from .rows import FAR, TYPES, grouped
 from .told import read
@@ -144,12 +144,8 @@ class Flows:
         publish = np.flatnonzero(kind == PUBLISH)
         at, before = publish[1:], publish[:-1]
         begun = row[publish]
-        same = np.ones(len(at), bool)
-        for values in (key[publish], self.session[publish]):
-            same &= values[1:] == values[:-1]
-        for name in ("payload_hash", "topic", "qos"):
-            values = getattr(rows, name)[begun]
-            same &= values[1:] == values[:-1]
+        alike = (getattr(rows, name)[begun] for name in ("payload_hash", "topic", "qos"))
+        same = ~begins(key[publish], self.session[publish], *alike)[1:]
         done = np.where(
             rows.qos[begun[1:]] == 1,
             _between(kind == PUBACK, before, at),
@@ -205,8 +201,7 @@ class Flows:
         last_of_client = rows.first_of[rows.connections_of[1:]] - 1
         end = last_of_client[rows.client[self.publish_row]]
         # Where the same id begins its next message in this session.
-        key, session = self.key[first], self.session[first]
-        follows = np.flatnonzero((key[1:] == key[:-1]) & (session[1:] == session[:-1]))
+        follows = np.flatnonzero(~begins(self.key[first], self.session[first])[1:])
         end[follows] = self.publish_row[follows + 1]
         self.is_reused = marked(count, follows)
         end = np.minimum(end, self.done_row)

@@ -8,14 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from .. import schemas
-from ..capture.counted import MAGIC
-from ..capture.payloads import MOST_VALUES
-from ..columns import begins, coded, factorized, marked, over, runs, table
+from ..capture.payloads import MAGIC, MOST_VALUES
+from ..columns import begins, coded, factorized, marked, over, table
 from .alignment import SKEW_US
 from .envelopes import devices, headers, measured, unpack
 from .rows import FAR, clients, dictionary, grouped
 from .rules import LOSSES
-from .traffic import flags, is_published
+from .traffic import flags, is_published, numbers
 
 # What `readings` reads of messages.
 COLUMNS = """
@@ -29,15 +28,8 @@ _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 def readings(messages):
     """-> {"readings", "losses"} from the messages (with envelopes) of some devices."""
     messages = _counting(messages)
-    keys = _Keys(messages)
-    sent = messages["first_sent"].cast(pa.int64()).to_numpy()
-    order = np.lexsort((sent, keys.number, keys.series))
-    first, _ = runs(keys.series[order], keys.number[order])
-    published = is_published(messages)
-    return {
-        "readings": _readings(messages, keys, published, order, first, sent),
-        "losses": _losses(messages, keys, published, order, first, sent),
-    }
+    laid = _Laid(messages)
+    return {"readings": _readings(messages, laid), "losses": _losses(messages, laid)}
 
 
 def _counting(messages):
@@ -47,7 +39,7 @@ def _counting(messages):
     at = np.flatnonzero(fields["magic"] == MAGIC)
     if not len(at):
         return messages
-    fields, sent = fields[at], messages["first_sent"].cast(pa.int64()).to_numpy()[at]
+    fields, sent = fields[at], numbers(messages, "first_sent")[at]
     site, direction = (dictionary(messages[name])[0][at] for name in ("site", "direction"))
     series = grouped(devices(fields).indices.to_numpy(), site, fields["stream"], direction)
     number = fields["boot"].astype(np.int64) << 32 | fields["sequence"]
@@ -61,39 +53,49 @@ def _counting(messages):
     return messages.filter(pa.array(~marked(len(messages), at[~is_good[series]])))
 
 
-class _Keys:
-    # What tells readings apart, in two numbers for each message: the series of a device at a
-    # site, and the place in it.
+class _Laid:
+    # Messages by reading: `order` are their rows, `first` the places in `order` where each reading
+    # begins, `group` the reading of each place, `sent` and `published` what is known of it.
     def __init__(self, messages):
         fields = headers(messages["envelope"])
         sites, _ = dictionary(messages["site"])
         self.devices = devices(fields)
         self._devices = max(1, len(self.devices.dictionary))
         device = sites.astype(np.int64) * self._devices + self.devices.indices.to_numpy()
+        # What tells readings apart: the series of a device at a site, and the place in it.
         self.series = device << 8 | fields["stream"]
-        self.number = fields["boot"].astype(np.uint64) << 32 | fields["sequence"]
+        self._number = fields["boot"].astype(np.uint64) << 32 | fields["sequence"]
+        sent = numbers(messages, "first_sent")
+        self.order = order = np.lexsort((sent, self._number, self.series))
+        is_first = begins(self.series[order], self._number[order])
+        self.first, self.group = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+        self.sent, self.published = sent[order], is_published(messages)[order]
 
-    def of(self, index):
-        # -> site, device, stream, boot, sequence of some messages.
-        device, stream = np.divmod(self.series[index], 256)
-        boot, sequence = np.divmod(self.number[index], np.uint64(1 << 32))
+    def keys(self):
+        """Site, device, stream, boot and sequence of each reading."""
+        row = self.order[self.first]
+        device, stream = np.divmod(self.series[row], 256)
+        boot, sequence = np.divmod(self._number[row], np.uint64(1 << 32))
         both = boot.astype(np.int64), sequence.astype(np.int64)
         return *np.divmod(device, self._devices), stream, *both
 
+    def least(self, values):
+        """Of each reading, over its messages."""
+        return over(np.minimum, len(self.first), self.group, values, FAR)
 
-def _readings(messages, keys, published, order, first, sent):
-    published = published[order]
-    sent = sent[order]
-    group = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    published_at = _least(np.where(published, sent, FAR), group)
-    delivered_at = _least(np.where(published, FAR, sent), group)
+
+def _readings(messages, laid):
+    order, first, group = laid.order, laid.first, laid.group
+    published, sent = laid.published, laid.sent
+    published_at = laid.least(np.where(published, sent, FAR))
+    delivered_at = laid.least(np.where(published, FAR, sent))
     # Published long after it was delivered is published again: the first was not captured.
     known = (published_at < FAR) & (published_at - SKEW_US <= delivered_at) & (delivered_at < FAR)
     latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
     times = messages["times_sent"].to_numpy()[order]
     # Where a reading is published and delivered at two QoS, the device's counts.
     place = np.arange(len(order))
-    best = _least(np.where(published, place, FAR), group)
+    best = laid.least(np.where(published, place, FAR))
     chosen = order[np.where(best < FAR, best, first)]
     one = unpack(messages["envelope"], chosen)
     # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
@@ -110,7 +112,7 @@ def _readings(messages, keys, published, order, first, sent):
     codes, versions = factorized(one["firmware"].astype(np.int64))
     versions = ["%d.%d" % divmod(number, 256) if number else None for number in versions.tolist()]
     columns = {
-        "device": keys.devices.take(pa.array(chosen)),
+        "device": laid.devices.take(pa.array(chosen)),
         "stream": one["stream"].astype(np.int16),
         **{name: one[name].astype(np.int64) for name in ("boot", "sequence", "uptime_s")},
         "firmware": coded(codes, versions),
@@ -126,11 +128,6 @@ def _readings(messages, keys, published, order, first, sent):
     }
     rows = messages.select(["site", "topic", "qos"]).take(pa.array(chosen))
     return table(columns, schemas.READINGS, rows)
-
-
-def _least(values, group):
-    # Of each reading, over its messages (sorted by reading).
-    return over(np.minimum, group[-1] + 1 if len(group) else 0, group, values, FAR)
 
 
 def _most(taker, group, delivered, count):
@@ -155,10 +152,11 @@ def _values(fields):
     return pa.MapArray.from_arrays(offsets, kinds, values)
 
 
-def _losses(messages, keys, published, order, first, sent):
+def _losses(messages, laid):
     # Numbers left out between two readings of a stream, or before the first of a boot
     # that began while the capture ran.
-    site, device, stream, boot, sequence = of = keys.of(order[first])
+    order, first = laid.order, laid.first
+    site, device, stream, boot, sequence = of = laid.keys()
     same_stream, same_boot = (~begins(site, device, stream, *more) for more in ((), (boot,)))
     before = np.concatenate(([0], sequence[:-1]))
     missing = np.where(same_boot, sequence - before - 1, 0)
@@ -167,24 +165,24 @@ def _losses(messages, keys, published, order, first, sent):
     from_number = np.where(same_boot, before + 1, 1)
     # A gap in the capture may have swallowed them, or they came before it began; that is
     # no finding.
-    unsure = _is_behind_gap(messages, keys, published, order, first)
+    unsure = _is_behind_gap(messages, laid)
     is_early = flags(messages["is_early"])[order[first]]
     # Nor does one tell anything that was only seen from the broker's store.
-    is_kept = flags(messages["retain"])[order] & ~published[order]
+    is_kept = flags(messages["retain"])[order] & ~laid.published
     is_apart = is_early | np.logical_and.reduceat(is_kept, first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
     # Whoever sends the newest first has those in between still to send.
-    when = sent[order[first]]
+    when = laid.sent[first]
     unsure[1:] |= same_boot[1:] & (when[:-1] > when[1:])
     at = np.flatnonzero((missing > 0) & ~unsure)
     at, from_number, to_number = _not_elsewhere(of, at, from_number[at], sequence[at] - 1)
     chosen = pa.array(order[first[at]])
-    names = keys.devices.take(chosen)
-    reasons = _reasons(messages, published, order, first, at)
+    names = laid.devices.take(chosen)
+    reasons = _reasons(messages, laid, at)
     columns = {
         "kind": ["unexplained" if one == "apart" else "never_seen" for one in reasons],
-        "ts": sent[order[first[at]]],
+        "ts": when[at],
         **{"device": names, "published_by": names.cast(pa.string())},
         **{"boot": boot[at], "stream": stream[at]},
         **{"first_sequence": from_number, "last_sequence": to_number},
@@ -195,23 +193,22 @@ def _losses(messages, keys, published, order, first, sent):
     return table(columns, schemas.LOSSES, messages.select(_LOST).take(chosen))
 
 
-def _is_behind_gap(messages, keys, published, order, first):
+def _is_behind_gap(messages, laid):
     # Of each reading: are bytes missing since one of its clients had another one of its series?
     # Where the device was captured with it and with the one before, what else is missing tells
     # nothing.
-    gaps = messages["gaps"].to_numpy()
-    result = np.zeros(len(first), bool)
+    gaps = messages["gaps"].to_numpy()[laid.order]
+    result = np.zeros(len(laid.first), bool)
     if not gaps.any():
         return result
-    reading = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    route = grouped(keys.series[order], clients(messages)[0][order])
-    place = np.lexsort((reading, route))
+    route = grouped(laid.series[laid.order], clients(messages)[0][laid.order])
+    place = np.lexsort((laid.group, route))
     behind, before = place[1:], place[:-1]
-    changed = (route[behind] == route[before]) & (gaps[order[behind]] != gaps[order[before]])
-    is_sent = np.bincount(reading, published[order], len(first)) > 0
+    changed = (route[behind] == route[before]) & (gaps[behind] != gaps[before])
+    is_sent = np.bincount(laid.group, laid.published, len(laid.first)) > 0
     is_sent[1:] &= is_sent[:-1]
-    tells = published[order] | ~is_sent[reading]
-    result[reading[behind[changed & tells[behind]]]] = True
+    tells = laid.published | ~is_sent[laid.group]
+    result[laid.group[behind[changed & tells[behind]]]] = True
     return result
 
 
@@ -241,18 +238,18 @@ def _not_elsewhere(keys, at, begin, end):
     return tuple(np.array(found, np.int64).reshape(-1, 3).T)
 
 
-def _reasons(messages, published, order, first, at):
-    # Name in `LOSSES` for each reading (of `first`) before which some are missing; the one before
-    # those may be of an earlier boot, and so of another connection.
-    connection, _ = dictionary(messages["connection"])
-    ends = np.append(first[1:], len(order))
+def _reasons(messages, laid, at):
+    # Name in `LOSSES` for each reading before which some are missing; the one before those may be
+    # of an earlier boot, and so of another connection.
+    connection = dictionary(messages["connection"])[0][laid.order]
+    ends = np.append(laid.first[1:], len(laid.order))
     reasons = []
     for one in at.tolist():
-        near = [order[first[index] : ends[index]] for index in (one - 1, one)]
-        if all(published[rows].any() for rows in near):
-            own = [set(connection[rows[published[rows]]].tolist()) for rows in near]
+        near = [slice(laid.first[index], ends[index]) for index in (one - 1, one)]
+        if all(laid.published[some].any() for some in near):
+            own = [set(connection[some][laid.published[some]].tolist()) for some in near]
             reasons.append("published" if set.intersection(*own) else "moved")
             continue
-        both = set.intersection(*(set(connection[rows].tolist()) for rows in near))
+        both = set.intersection(*(set(connection[some].tolist()) for some in near))
         reasons.append("received" if both else "apart")
     return reasons

@@ -9,6 +9,7 @@ import numpy as np
 from ..columns import over
 from .messages import GRACE_US, IDENTITY, PUBLISH, expiries
 from .rows import FAR, TYPES, grouped
+from .traffic import flags
 
 _FIN = TYPES["TCP_FIN"]
 
@@ -38,7 +39,7 @@ def not_repeated(rows, sessions, flows):
     # A broker that closes may have refused what it was sent.
     missing &= (direction == 1) | ~sessions.ended("closed_by_server")[ended]
     at = flows.publish_row[missing]
-    expires = expiries(rows, at).is_valid().to_numpy(zero_copy_only=False)
+    expires = flags(expiries(rows, at).is_valid())
     return at[(rows.direction[at] == 0) | ~expires]
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from .. import schemas
 from ..columns import table
 from . import payloads
-from .counted import COUNTERS, envelope
 from .files import opened
 from .frames import padded
 
@@ -22,7 +21,7 @@ _BATCH_ROWS = 50_000
 _MOST_BYTES = 268_435_455  # of a packet, so of its payload too
 
 
-def read_events(source, tally, counters=COUNTERS):
+def read_events(source, tally, counters=payloads.COUNTERS):
     """Yield batches of the lines of `source`; `counters` are names of JSON fields."""
     rows, offset, count = [], 0, 0
     stream = opened(source.path, tally)
@@ -123,7 +122,7 @@ def _batch(source, rows, counters):
     values["flags"] = [row["dup"] << 3 | row["qos"] << 1 | row["retain"] for row in rows]
     values["payload_hash"] = payloads.payload_hash(data, start, sizes)
     values["envelope"] = [
-        p if is_one else envelope(p, name, counters) if p[:1] == b"{" else None
+        p if is_one else payloads.envelope(p, name, counters) if p[:1] == b"{" else None
         for p, is_one, name in zip(payload, is_reading, values["topic"], strict=True)
     ]
     return table(values, schemas.CODED_EVENTS).to_batches()[0]

@@ -79,17 +79,15 @@ class Walker:
         return [frames], pos, is_bad
 
     def may_begin(self, window, count):
-        header = self._header
-        u32 = words(window, header.order + "u4")
-        size, original = u32[8 : 8 + count], u32[12 : 12 + count]
-        is_good = (size >= 1) & (size <= MAX_FRAME_BYTES) & (size <= original)
-        is_good &= (u32[4 : 4 + count] < 1_000_000 * header.per_us) & (original < 1 << 24)
-        return np.flatnonzero(is_good)
+        u32 = words(window, self._header.order + "u4")
+        return np.flatnonzero(self._is_good(*(u32[at : at + count] for at in (4, 8, 12))))
 
     def step(self, data, pos, before):
-        order, per_us, _ = self._header
-        second, fraction, size, original = struct.unpack_from(order + "IIII", data, pos)
-        is_good = 0 < size <= min(original, MAX_FRAME_BYTES) and original < 1 << 24
-        is_good &= fraction < 1_000_000 * per_us
-        is_good &= before is None or abs(second - before) <= _MAX_STEP_S
-        return pos + RECORD_BYTES + size if is_good else -1, second
+        second, *rest = struct.unpack_from(self._header.order + "IIII", data, pos)
+        is_near = before is None or abs(second - before) <= _MAX_STEP_S
+        return pos + RECORD_BYTES + rest[1] if is_near and self._is_good(*rest) else -1, second
+
+    def _is_good(self, fraction, size, original):
+        # Can these be the numbers of a record's head?  Of one, or of many in arrays.
+        is_good = (size >= 1) & (size <= MAX_FRAME_BYTES) & (size <= original)
+        return is_good & (fraction < 1_000_000 * self._header.per_us) & (original < 1 << 24)

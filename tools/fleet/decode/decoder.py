@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import schemas
-from ..capture.counted import COUNTERS
+from ..capture import files, jsonl, link
 from ..capture.frames import PAD_BYTES
 from ..capture.link import FIN, RST, SYN
+from ..capture.payloads import COUNTERS
 from ..columns import coded, factorized, in_runs, table, whole
 from . import fields
 from .connections import Registry
@@ -26,6 +27,20 @@ _GAPS = pa.array(("GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE", "UNREAD", "ENCRY
 _EVENT_CODES = {name: code for code, name in enumerate(_TYPES)}
 # Rows of an array of events, one column for each; behind the kind comes the size.
 _CAPTURE, _STREAM, _KIND, _WHERE, _WIDTH = 0, 1, 2, slice(4, 7), 7
+
+
+def decoded(source, ports, tally, counters=COUNTERS):
+    """Yield batches of rows of one `files.Source` that holds whole connections; `ports` is a set.
+
+    Lines of JSON are such rows, too.
+    """
+    if files.is_json(source):
+        yield from jsonl.read_events(source, tally, counters)
+        return
+    decoder = Decoder(source.site, counters)
+    for frames in files.read_frames(source.path, tally):
+        yield from decoder.feed(link.segments(frames, ports, tally), source.capture)
+    yield from decoder.finish()
 
 
 class Decoder:

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from .. import schemas
 from ..capture import payloads
-from ..capture.counted import COUNTERS, envelope
 from ..capture.frames import varints, words
 from . import connect
 
@@ -55,7 +54,7 @@ def _bodies(packets, index):
         yield at, bytes(view[begin:end])
 
 
-def decode(packets, levels, aliases, hellos, counters=COUNTERS):
+def decode(packets, levels, aliases, hellos, counters=payloads.COUNTERS):
     """-> {column: array} of everything that the packets' own bytes tell.
 
     `levels` is the protocol level of each packet's connection, 0 when unknown;
@@ -232,7 +231,7 @@ def _envelopes(data, payload, size, is_publish, topics, counters):
     names = topics.take(pa.array(index)).to_pylist()
     places = zip(index.tolist(), payload[index].tolist(), size[index].tolist(), names, strict=True)
     values = {
-        at: envelope(bytes(view[begin : begin + held]), name, counters)
+        at: payloads.envelope(bytes(view[begin : begin + held]), name, counters)
         for at, begin, held, name in places
     }
     of_json = pa.array([values.get(at) for at in range(len(size))], pa.binary())

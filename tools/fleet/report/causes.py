@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from .. import schemas
 from ..audit.rows import dictionary, grouped, servers
 from ..audit.rules import CAUSES, LOSSES
-from ..audit.traffic import microseconds
+from ..audit.traffic import flags, microseconds, numbers
 
 _TOGETHER_US, _PART, _LEAST = 3_000_000, 0.8, 3  # connections that a broker's end takes along
 _BEFORE_US, _BEHIND_US = 30_000_000, 60_000_000  # around it: what it may have lost
@@ -69,9 +69,9 @@ def _servers(column):
 
 def _restarts(connections):
     # {(site, server): [when]}: nearly all that were open end at once, and not by the clients.
-    start, end = (connections[name].cast(pa.int64()).to_numpy() for name in ("start", "end"))
-    by_server = pc.is_in(connections["end_reason"], pa.array(["closed_by_server", "reset"]))
-    by_server = by_server.to_numpy(zero_copy_only=False)
+    start, end = (numbers(connections, name) for name in ("start", "end"))
+    ends_so = pa.array(["closed_by_server", "reset"])
+    by_server = flags(pc.is_in(connections["end_reason"], ends_so))
     server = pa.array(_servers(connections["connection"]), pa.string())
     site, sites = dictionary(connections["site"])
     code, names = dictionary(server)
@@ -94,7 +94,7 @@ def _restarts(connections):
 
 def _away(losses, connections):
     # Was the subscriber connected nowhere when each was published?
-    ts, result = losses["ts"].cast(pa.int64()).to_numpy(), np.zeros(len(losses), bool)
+    ts, result = numbers(losses, "ts"), np.zeros(len(losses), bool)
     keys = list(zip(losses["site"].to_pylist(), losses["client_id"].to_pylist(), strict=True))
     times: dict[tuple, list] = {key: [] for key in keys if key[1] is not None}
     names = pa.array([client for _, client in times], pa.string())
@@ -140,8 +140,8 @@ def _closed(connections, restarts, site, rows):
     # How many connections its broker ended at these moments.
     server = _servers(pa.array([rows[0]["connection"]]))[0]
     moments = restarts[site, server]
-    ends = connections["end"].cast(pa.int64()).to_numpy()
+    ends = numbers(connections, "end")
     is_mine = np.array(_servers(connections["connection"]), object) == server
-    is_mine &= pc.equal(connections["site"], site).to_numpy(zero_copy_only=False)
+    is_mine &= flags(pc.equal(connections["site"], site))
     near = [(ends >= one) & (ends <= one + _TOGETHER_US) for one in moments]
     return int((is_mine & np.logical_or.reduce(near)).sum())

@@ -9,8 +9,9 @@ const make = (tag, text, cls) => {
 };
 // Control characters would otherwise be invisible in a name, and a name that is written from
 // right to left would take what stands beside it along.  A topic may have 65,535 letters.
+const none = (value) => (value ?? null) === null;
 const shown = (value) => typeof value === "number" ? value.toLocaleString("en")
-  : value === null || value === undefined ? ""
+  : none(value) ? ""
   : apart(brief(String(value)).replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g,
     (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")));
 const LONG = 400;
@@ -51,12 +52,13 @@ function fill(table, names, rows, { onHead, onRow } = {}) {
     return tr;
   }));
 }
+// Those of these columns that hold anything.
+const filled = (names, rows) => names.filter((name) => rows.some((row) => !none(row[name])));
 // The values of these columns, and the row that they are of.
 const picked = (rows, names) => rows.map((row) => Object.assign(names.map((name) => row[name]), { of: row }));
 function sorted(rows, at, up) {
   const compare = (a, b) => {
     const x = a[at], y = b[at];
-    const none = (value) => value === null || value === undefined;
     if (none(x) || none(y)) return none(x) - none(y);
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
     return up ? order : -order;
@@ -65,7 +67,7 @@ function sorted(rows, at, up) {
 }
 // A cell that begins like a formula would be one in a spreadsheet.
 const csvCell = (value) => {
-  const text = value === null || value === undefined ? "" : String(value);
+  const text = none(value) ? "" : String(value);
   const safe = /^[=+\-@\t\r]/.test(text) && typeof value !== "number" ? "'" + text : text;
   return /[",\n\r]/.test(safe) ? '"' + safe.replace(/"/g, '""') + '"' : safe;
 };
@@ -81,7 +83,7 @@ function save(name, names, rows) {
 function sortable(id, rows, names, nothing = "nothing", onOpen = null) {
   const table = byId(id);
   if (!rows.length) { table.closest(".scroll").replaceWith(make("p", nothing)); return; }
-  names = (names || Object.keys(rows[0])).filter((name) => rows.some((row) => (row[name] ?? null) !== null));
+  names = filled(names || Object.keys(rows[0]), rows);
   let list = picked(rows, names), last = -1, up = false;
   const draw = (at) => {
     if (at !== undefined) { up = at === last ? !up : typeof list[0][at] === "string"; last = at; list = sorted(list, at, up); }
@@ -199,7 +201,7 @@ async function search(text) {
 function open(box, head, names, of, ...rest) {
   const close = make("button", "close", "csv"), list = make("dl");
   close.addEventListener("click", () => box.replaceChildren());
-  names.filter((name) => (of(name) ?? null) !== null).forEach((name) => {
+  names.filter((name) => !none(of(name))).forEach((name) => {
     const pair = make("div");
     pair.append(make("dt", words(name)), make("dd", shown(of(name))));
     list.append(pair);
@@ -214,7 +216,7 @@ function openDevice(one) {
     if (!rows.length) return [];
     const scroll = make("div", null, "scroll"), table = make("table");
     scroll.append(table);
-    names = names.filter((column) => rows.some((row) => (row[column] ?? null) !== null));
+    names = filled(names, rows);
     fill(table, names, picked(rows, names));
     return [make("h3", title), scroll];
   };
@@ -257,7 +259,8 @@ const CAUSE = ["cause", "messages", "clients", "first_seen", "last_seen", "why",
 function tshark(row) {
   const ends = /^(.*):(\d+)-(.*):(\d+)@/.exec(row.connection ?? "");
   const id = row.packet_id ? ` && mqtt.msgid == ${row.packet_id}` : "";
-  return ends ? `tshark -r ${row.capture} -Y "tcp.port == ${ends[2]} && tcp.port == ${ends[4]}${id}"` : "";
+  const file = "'" + row.capture.replace(/'/g, "'\\''") + "'";
+  return ends ? `tshark -r ${file} -d tcp.port==${ends[4]},mqtt -Y "tcp.port == ${ends[2]} && tcp.port == ${ends[4]}${id}"` : "";
 }
 function openLoss(row) {
   const names = ["connection", "packet_id", "capture", "offset", "first_sequence", "last_sequence", "boot", "kind", "cause", "evidence", "site"];

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
@@ -27,6 +28,7 @@ _JAVA_OPTIONS = (
 _SETTINGS = {
     "spark.app.name": "umqtt31 fleet",
     "spark.log.level": "ERROR",
+    "spark.executorEnv.PYTHONPATH": str(ROOT),  # where the workers share this disk
     # Workers make and free the same large arrays task after task.  Given back to the system
     # each time, every page of them would be new each time: a third of all work.  The last is
     # for Arrow, which has an allocator of its own.
@@ -97,8 +99,6 @@ def start(master=None, memory="3g"):
     """
     if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
         raise NotStarted("Spark needs Java 17 or newer: run `make setup`")
-    paths = [os.environ.get("PYTHONPATH", ""), str(ROOT)]
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         SparkContext._ensure_initialized()  # Java is there, and knows what it was told
@@ -136,3 +136,20 @@ def _find(master):
         except OSError as error:
             reason = error
     raise NotStarted("%s does not answer: %s: look at --master" % (master, reason))
+
+
+def package(path):
+    """Write the code for the workers of a cluster as a zip file -> number of files in it.
+
+    What it imports beside (numpy, pyarrow, pyspark) has to be there.  The same code gives the
+    same file, byte by byte.
+    """
+    code = (ROOT / "tools/fleet").rglob("*")
+    found = [one for one in code if one.is_file() and "__pycache__" not in one.parts]
+    found = sorted([ROOT / "tools/__init__.py", *found])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for source in found:
+            about = zipfile.ZipInfo(source.relative_to(ROOT).as_posix(), (1980, 1, 1, 0, 0, 0))
+            archive.writestr(about, source.read_bytes())
+    return len(found)

@@ -16,7 +16,7 @@ from functools import partial
 
 from .. import places, tables
 from ..capture import files
-from ..capture.counted import COUNTERS
+from ..capture.payloads import COUNTERS
 from ..report import MERGED, causes, devices
 from . import pack, steps
 

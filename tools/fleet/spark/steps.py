@@ -22,8 +22,7 @@ from ..audit.sequences import with_ends
 from ..audit.spans import are_wild, that_match
 from ..capture import files, link
 from ..capture.frames import Tally
-from ..convert import decoded
-from ..decode.decoder import Decoder, only_gaps, only_packets
+from ..decode.decoder import Decoder, decoded, only_gaps, only_packets
 from ..tables import Outbox, joined, plain
 from . import pack
 
