@@ -27,12 +27,12 @@ from .report import collect, page
 
 CLEAN, FINDINGS, BAD_INPUT = 0, 1, 2
 _LOCK = ".held"  # Spark, pandas and pyarrow pass over names with a dot
-# In the folders of tables, which are replaced: ours, and what other programs put beside them.
+# What may be in the folders of tables, which are replaced: files of ours and of other programs.
 _REPLACED = (".parquet", ".crc", "_SUCCESS", ".DS_Store")
 _MOST_LINES = 20
 _NAMED = re.compile(r"(Caused by: )?[\w.$]*(Error|Exception): .")
 _LOOKED_AT, _OTHER = 4, "mqtt_on_port_"
-_ALERT_S = 60  # a command that hangs must not keep an audit from ending
+_ALERT_S = 60  # a command that hangs must not stop the audit
 
 
 class BadInput(Exception):
@@ -66,14 +66,14 @@ def run(folder, out, wish, every_s=None):
 
 
 def _once(folder, out, wish, told):
-    # `told`: {finding: how many the command of --alert was told of}, brought up to date.
+    # `told`: {finding: how many the command of --alert was told of}; this updates it.
     result = audit(folder, out, wish)
     console = Console(stderr=True, highlight=False)
     _show(console, result, wish.limits)
     show_rest(console, result.folder)
     rest = ""
     if result.folder != out:
-        # The tables of the audit before stay: there is nothing that could take their place.
+        # The tables of the last audit stay, as there is nothing to replace them.
         tables.discard(out)
         rest = "; %s is left as it was" % out
     else:
@@ -90,8 +90,8 @@ def _once(folder, out, wish, told):
 
 
 def _follow(folder, out, wish, every_s):
-    # Judging only what is new cost twice as much as judging all: a late answer changes an
-    # old verdict, so that nearly all had to be judged again.
+    # Judging only new packets cost twice as much as judging all: a late answer changes an old
+    # verdict, so nearly all had to be judged again.
     ending, before, told, code = threading.Event(), None, {}, BAD_INPUT
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ending.set())
@@ -101,7 +101,7 @@ def _follow(folder, out, wish, every_s):
             now = [(one.capture, one.size_bytes) for one in files.listed(folder)]
             if now != before:
                 code = _once(folder, out, wish, told)
-        except Exception as error:  # a store may answer again, or the next file help
+        except Exception as error:  # the store may answer again, or the next file may be good
             print("nothing was judged: %s" % reason(error), file=sys.stderr)
             code = BAD_INPUT
         before = now
@@ -147,12 +147,12 @@ def alone(out):
         yield
         return
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / _LOCK, "wb") as file:  # ends with the process
+    with open(out / _LOCK, "wb") as file:  # the lock ends with the process
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadInput("another audit writes to %s: wait for it" % out) from None
-        except OSError:  # a network's file system without locks
+        except OSError:  # a network file system without locks
             pass
         yield
 
@@ -225,7 +225,7 @@ def _check(folder, out):
 
 
 def _look_at_ports(folder, ports):
-    # Said before Spark starts: what begins the first captures is on none of these ports.
+    # Told before Spark starts: nothing at the beginning of the first captures is on these ports.
     tally, numbers = Tally(), {int(port) for port in ports.split(",")}
     found = [one for one in files.listed(folder) if not files.is_json(files.checked(one))]
     for source in found[:_LOOKED_AT]:

@@ -33,7 +33,7 @@ def _is_time(text):
     return re.fullmatch(r"[0-9.e+]+", text) and 1 <= float(text) <= _YEAR_S
 
 
-# Of a variable that is not set, a shell makes an empty text.
+# A shell passes an empty text for a variable that is not set.
 _text = _such(str.strip, "is empty")
 _ports = _such(_are_ports, "{!r} is no TCP port: write 1883, or 1883,1884")
 _filter = _such(is_filter, "{!r} is no filter: + and # stand for whole levels, # is the last")
@@ -55,7 +55,7 @@ class _Captures(click.Argument):
 
 @contextlib.contextmanager
 def _verdict_or_reason():
-    # Exit code 1 says that something was found: what fails has to end with another one.
+    # Exit code 1 means findings, so a failure needs another one.
     from . import batch
 
     try:
@@ -124,7 +124,7 @@ def decode(folder, out, ports):
 
     if out.resolve().is_relative_to(folder.resolve()):
         raise click.BadParameter("must not be in the folder with the captures", param_hint="--out")
-    gc.disable()  # there is none, and all connections so far would be looked through for it
+    gc.disable()  # there is no garbage, but the collector would look at all connections so far
     found = [one for one in files.survey(folder) if one.problem or not files.is_json(one)]
     for source in found:
         if source.problem:

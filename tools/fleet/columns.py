@@ -13,8 +13,8 @@ class _NoPandas:
             raise ModuleNotFoundError("left out", name=name)
 
 
-# With its first array pyarrow looks for pandas: 0.4 CPU-seconds and 40 MB in each process.  It
-# looks again when somebody asks for a DataFrame.
+# pyarrow imports pandas with its first array: 0.4 CPU-seconds and 40 MB in each process.  It
+# looks for it again when a program asks for a DataFrame.
 sys.meta_path.insert(0, _NoPandas)
 pa.array([0])
 sys.meta_path.remove(_NoPandas)
@@ -119,7 +119,7 @@ def by_value(values, places):
 
 def coded(codes, values, mask=None):
     """A dictionary array of strings, null where the mask is set."""
-    # Nulls belong into the codes: Parquet cannot write a dictionary that holds one.
+    # Nulls must be in the codes, as Parquet cannot write a dictionary with a null.
     codes, texts = np.asarray(codes).astype(np.int32), pa.array(values, pa.string())
     if texts.null_count:
         mask = texts.is_null().to_numpy(zero_copy_only=False)[codes]

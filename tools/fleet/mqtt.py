@@ -33,7 +33,7 @@ def is_filter(text):
 def matches(pattern, name):
     """Does the filter match the topic name?  Both are text."""
     if name.startswith("$") and pattern[:1] in ("+", "#"):
-        return False  # topics of the broker itself are only seen when asked for
+        return False  # wildcards do not match the broker's own topics
     wanted, levels = pattern.split("/"), name.split("/")
     if wanted[-1] == "#":
         wanted.pop()

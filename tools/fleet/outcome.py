@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Of `gaps`: what was not read for a reason is said, and is no finding.
+# Kinds of `gaps` that were not read for a reason: they are told, and are no finding.
 _PASSED_OVER = ("UNREAD", "ENCRYPTED")
 
 
@@ -73,7 +73,7 @@ _COUNTERS: dict[str, dict] = {
             pc.greater(t["times_delivered"], 1),
         )
     },
-    # Rows about the capture accuse nobody: they say why less could be judged.
+    # Rows about the capture accuse nobody.  They say why less was judged.
     "findings": {
         "clients and brokers in trouble": lambda t: _sum(
             *(1, pc.not_equal(t["about"], "capture"), is_known(t))

@@ -73,7 +73,7 @@ def files(root):
 
 
 def _remote(root):
-    # A store has no folder of a table without rows.
+    # A store has no folder for a table without rows.
     below = fs.FileSelector(root.path, recursive=True, allow_not_found=True)
     for one in (root.store.get_file_info(root.path), *root.store.get_file_info(below)):
         name = one.path.removeprefix(root.path).lstrip("/")
@@ -91,7 +91,7 @@ def _local(root):
         for path in (Path(parent, name) for name in names):
             with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
                 about = path.stat() if path.exists() else path.lstat()
-                if path.is_file() or not path.exists():  # opening a link to nothing says so
+                if path.is_file() or not path.exists():  # a broken link fails when it is opened
                     # A file system may hold any bytes, a table only UTF-8.
                     raw = os.fsencode(path.relative_to(root).as_posix())
                     name = raw.decode("utf-8", "backslashreplace")

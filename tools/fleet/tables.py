@@ -140,7 +140,7 @@ def options(schema):
 
 
 def _write(rows, path, schema):
-    # With the schema of Arrow, readers would make categories of what is text.
+    # With Arrow's schema readers would make categories of texts.
     more = options(rows.schema) | {"store_schema": False}
     with path.open("wb") as stream, pq.ParquetWriter(stream, rows.schema, **more) as writer:
         writer.write_table(rows)
@@ -179,7 +179,7 @@ def publish(out, told, report=None):
         facts |= one.get("facts", {})
     fresh.mkdir(parents=True, exist_ok=True)
     for path, name, *_ in places.files(fresh):
-        if name not in files:  # of a task that failed
+        if name not in files:  # left by a task that failed
             _remove(path)
     for name, schema in schemas.TABLES.items():
         if not rows[name]:
@@ -201,7 +201,7 @@ def publish(out, told, report=None):
 
 
 def _replace(fresh, target):
-    # By renames; a store has none of folders, and nothing may be where a file goes.
+    # By renaming.  A store cannot rename folders, and its move() needs a free place.
     if isinstance(target, places.Remote):
         _remove(target)
         for path, *_ in places.files(fresh):

@@ -20,15 +20,15 @@ import bisect
 from ..columns import by_value
 from .rows import FAR
 
-# A delivery may be recorded that long before its message: two directions, two queues.
+# A delivery may be recorded so long before its message, as each direction has its own queue.
 EARLY_US = 1_000_000
-# As often as not, where two clocks or queues are compared: no reason to doubt anything.
+# Two clocks or queues may differ by so much, which is no reason for doubt.
 SKEW_US = 50_000
-# As late behind later messages a delivery may be.
+# A delivery may come so late behind those of later messages.
 LATE_US = 600_000_000
 _BURST_US = 1_000_000
-_NEAR = 16  # anchors to both sides of a wrong one that are doubted
-_MOST = 64  # messages of equal payload that a delivery is compared with
+_NEAR = 16  # so many anchors on both sides of a wrong one are doubted
+_MOST = 64  # a delivery is compared with so many messages of equal payload
 
 
 class Messages:
@@ -76,7 +76,7 @@ def align(sent, got_hash, got_ts):
             found[at] = message
     _prefer(sent, found)
     _late(sent, got_hash, got_ts, found)
-    # Of equal payloads the first delivery is the first message.
+    # Where payloads are equal, the first delivery belongs to the first message.
     matched = (at for at, message in enumerate(found) if message >= 0)
     for members in by_value(got_hash, matched).values():
         for at, message in zip(members, sorted(found[at] for at in members), strict=True):
@@ -85,7 +85,7 @@ def align(sent, got_hash, got_ts):
 
 
 def _prefer(sent, found):
-    # Of equal ones in a burst, those that must have come came: matches with others go back.
+    # In a burst of equal messages prefer those that must have come: move matches to them.
     taken = set(found)
     if all(waits < 0 or at in taken for at, waits in enumerate(sent.waits)):
         return
@@ -103,8 +103,8 @@ def _prefer(sent, found):
 
 
 def _go_back(sent, equal, before, run, found):
-    # `run`: (delivery, message) of those that need not have come, behind the message `before`.
-    # Paths of as many messages in their order, with how many of them must have come.
+    # `run`: (delivery, message) of messages that need not have come, behind the message `before`.
+    # A path has one message for each of them, in order, and the number that must have come.
     paths: list[tuple] = [(before, 0, None)]
     begin = before + 1
     for at, last in run:
@@ -133,8 +133,8 @@ def _weight(path):
 
 
 def _chunks(sent, got_hash, got_ts, found):
-    # Anchors go into `found`; yields (messages, deliveries, time of the anchor behind them) of
-    # what lies between.
+    # Writes anchors to `found`.  Yields (messages, deliveries, time of the next anchor) of what
+    # lies between two of them.
     merged = [(ts, 0, at) for at, ts in enumerate(sent.ts)]
     merged += [(ts + SKEW_US, 1, at) for at, ts in enumerate(got_ts)]
     merged.sort()
@@ -147,7 +147,7 @@ def _chunks(sent, got_hash, got_ts, found):
             found[anchor] = at
             if got:
                 yield some, got, got_ts[anchor]
-            # What was sent before an anchor may still come behind it: see `_late`.
+            # A message from before an anchor may still come behind it: see `_late`.
             some, got = [], []
             place += 2
             continue
@@ -158,8 +158,9 @@ def _chunks(sent, got_hash, got_ts, found):
 
 
 def _anchors(merged, sent_hash, got_hash):
-    # Places of messages with a delivery before them, theirs behind them, and a message
-    # behind that.  Where deliveries lag behind, that is chance; then others close by differ.
+    # Places where a delivery, a message, a delivery and a message follow each other: the message
+    # and what follows belong together.  If deliveries are late this is chance, and payloads of
+    # others nearby differ.
     kinds = [1, *(entry[1] for entry in merged), 0, 0]
     places, wrong = [], []
     for place, (_, kind, at) in enumerate(merged):
@@ -173,8 +174,8 @@ def _anchors(merged, sent_hash, got_hash):
 
 def _chain(some, got, sent, got_hash, got_ts, is_latest):
     # -> {delivery: message}.  Hunt and Szymanski's longest common subsequence, from the end to
-    # the beginning (or the other way): `ends[k]` is the latest (earliest) message that a chain of
-    # k + 1 can begin (end) with, negative in the first case.
+    # the beginning if `is_latest`, else forward.  `ends[k]` is the latest message that a chain of
+    # k + 1 can begin with, negative; or the earliest that it can end with.
     places = by_value(sent.value, (at for at in some if not sent.is_spare[at]))
     ranks, counts = [], {}
     for at in got:
@@ -191,7 +192,7 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
             if length == len(ends):
                 ends.append(step * message)
                 nodes.append(entry)
-            elif step * message - is_latest < ends[length]:  # of one message the first delivery
+            elif step * message - is_latest < ends[length]:  # the first of a message
                 ends[length], nodes[length] = step * message, entry
     node = nodes[-1] if nodes else None
     chain = {}
@@ -202,7 +203,7 @@ def _chain(some, got, sent, got_hash, got_ts, is_latest):
 
 
 def _choice(mine, sent, ts, rank):
-    # Messages that this delivery can be, in their order: not those sent after it.
+    # -> the messages that this delivery can belong to, in order; none was sent after it.
     end = bisect.bisect_right(mine, ts + SKEW_US, key=sent.ts.__getitem__)
     if end > _MOST:
         newest = mine[end - _MOST // 2 : end]
@@ -212,7 +213,7 @@ def _choice(mine, sent, ts, rank):
 
 
 def _late(sent, got_hash, got_ts, found):
-    # Deliveries of messages that were sent again, each of which may have a copy.
+    # Each message that was sent again may have been delivered twice.
     repeated = (at for at, one in enumerate(found) if one >= 0 and sent.is_repeated[one])
     again, copies = by_value(got_hash, repeated), set()
     overtaken = _overtaken(sent.ts, got_ts, found)
@@ -230,7 +231,7 @@ def _late(sent, got_hash, got_ts, found):
             place = _free(mine, sent, got_ts[at], early, gone)
             if place is None or got_ts[at] >= overtaken[mine[place]] + LATE_US:
                 continue
-            # Out of order, behind a message that may come twice.
+            # It is out of order, and may be the copy of a message that came before.
             first = again.get(got_hash[at]) if got_ts[at] > overtaken[mine[place]] else None
             if first and first[0] < at and not sent.is_repeated[mine[place]]:
                 copies.add(at)
@@ -240,15 +241,15 @@ def _late(sent, got_hash, got_ts, found):
 
 
 def _free(mine, sent, ts, early, gone):
-    # The place among these messages of one that a delivery at `ts` may be; None for none.
+    # -> the place among these messages of one that was delivered at `ts`, or None.
     end = bisect.bisect_right(mine, ts + early, key=sent.ts.__getitem__)
-    # The latest of them is the one that was overtaken last.
+    # The latest one was overtaken last.
     places = range(end) if early else range(end)[::-1]
     return next((one for one in places[:_MOST] if gone is None or ts < gone[mine[one]]), None)
 
 
 def _overtaken(sent_ts, got_ts, found):
-    # For each message when the first one behind it was delivered.
+    # -> for each message, when the first of the later ones was delivered.
     first = [FAR] * (len(sent_ts) + 1)
     for at, message in enumerate(found):
         if message >= 0:

@@ -9,9 +9,9 @@ from .alignment import EARLY_US
 from .rows import FAR, clients, dictionary, servers
 from .traffic import is_published, numbers
 
-_BOTH_US = 2_000_000  # a take-over lasts no longer
-_PASSED_US = 60_000_000  # so soon a bridge passes on what it got
-_LEAST, _PART = 5, 0.8  # messages of a route, and the part of them that it passes on
+_BOTH_US = 2_000_000  # the longest take-over
+_PASSED_US = 60_000_000  # a bridge passes messages on within this time
+_LEAST, _PART = 5, 0.8  # a route has so many messages, and the bridge passes on this part of them
 
 
 def told_apart(rows, table):
@@ -86,7 +86,7 @@ def _left_out(source, own, sent, value, whole, lost):
     found = []
     for place in np.flatnonzero(np.diff(passed) > 1).tolist():
         before, behind = (twins[int(passed[one])] for one in (place, place + 1))
-        # On one connection of the bridge, of which nothing is missing in between.
+        # Both on one connection of the bridge, with no bytes missing between them.
         if whole[before] == whole[behind]:
             inner = source[passed[place] + 1 : passed[place + 1]].tolist()
             found += [(row, before) for row in inner if row not in lost]

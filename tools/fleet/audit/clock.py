@@ -14,7 +14,7 @@ from .rows import FAR, TYPES
 from .sessions import allowed_silence_us
 
 _CLOSES = 1.5  # keep alive times until a broker closes
-_CLOSES_US = 10_000_000  # and what its timers need more
+_CLOSES_US = 10_000_000  # and its timers may add so much
 
 
 class Clock:
@@ -49,10 +49,10 @@ class Clock:
         closes = keep_alive_s * 1_000_000 * _CLOSES + _CLOSES_US
         closes = np.where(keep_alive_s > 0, closes, FAR)
         found = np.flatnonzero(silence > closes[connection])
-        # What the capture missed was no silence.
+        # Packets that the capture missed are no silence.
         found = found[~self._gaps.touch(at[before[found]], at[place[found]])]
-        # The server did not close, and in all that time said nothing either.  Behind its
-        # client's goodbye it closes nothing.
+        # The server did not close the connection, and said nothing in that time.  After its
+        # client's goodbye it need not close it.
         theirs = at[rows.direction[at] == 1]
         last = over(np.maximum, len(rows.client_of), rows.connection[theirs], theirs, -1)
         bye = np.where(sessions.at_goodbye(rows.direction, 0) == 1, sessions.goodbye_row, -1)

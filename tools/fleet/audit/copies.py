@@ -10,8 +10,8 @@ import pyarrow as pa
 
 _BEGIN_US = 1_000_000  # between the beginnings of the two
 _SKEW_US = 100_000  # between a packet and its copy
-_PACKETS = 3  # fewer are no evidence
-_PART = 0.9  # of the smaller connection's packets must be there twice
+_PACKETS = 3  # fewer packets prove nothing
+_PART = 0.9  # this part of the smaller connection's packets must be there twice
 
 
 class Copies:

@@ -29,9 +29,9 @@ def unpack(envelopes, index=slice(None), layout=_LAYOUT):
     offsets = np.frombuffer(column.buffers()[1] or bytes(4), np.int32)[column.offset :]
     begin, end = offsets[: len(column)][index], offsets[1 : len(column) + 1][index]
     data = column.buffers()[2] or pa.py_buffer(b"")
-    # All places where one may begin, as overlapping entries of one array; numpy copies bytes
-    # faster than fields.  Behind a short one come the bytes of the next, where its count says
-    # that no values are.
+    # One array has an overlapping entry for each place where an envelope may begin, as numpy
+    # copies bytes faster than fields.  A short envelope is followed by bytes of the next one,
+    # but its count says that it has no values there.
     kind = np.dtype("V%d" % layout.itemsize)
     last = max(0, data.size - layout.itemsize)
     behind = data[last:].to_pybytes() + bytes(layout.itemsize)
@@ -48,7 +48,7 @@ def measured(fields):
     """When each entry of `unpack` was measured, µs since 1970; null where it is not known."""
     count = np.minimum(fields["count"], MOST_VALUES).astype(np.int64)
     raw = np.ascontiguousarray(fields).view(np.uint8).reshape(len(fields), _LAYOUT.itemsize)
-    # Behind the last value.
+    # The time is behind the last value.
     places = (_HEADER.itemsize + 5 * count)[:, None] + np.arange(4)
     seconds = np.take_along_axis(raw, places, axis=1).view(">u4")[:, 0].astype(np.int64)
     is_known = (fields["version"] == 2) & (seconds > 0)
@@ -63,7 +63,7 @@ def decode(envelopes):
     fields = headers(envelopes)
     names = devices(fields)
     codes = pa.array(names.indices.to_numpy(), mask=fields["magic"] == 0)
-    # Of JSON nobody knows yet whether its counter counts.
+    # In JSON it is not known yet whether the counter counts.
     mask = fields["magic"] != BINARY
     return {
         "device": pa.DictionaryArray.from_arrays(codes, names.dictionary),
@@ -78,7 +78,7 @@ def devices(fields):
     coded = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(raw)]).dictionary_encode()
     raw = np.frombuffer(coded.dictionary.buffers()[1], raw.dtype)[: len(coded.dictionary)]
     try:
-        names = pa.array(raw.tolist(), pa.binary()).cast(pa.string())  # no zeros behind them
+        names = pa.array(raw.tolist(), pa.binary()).cast(pa.string())  # without zeros at the end
     except pa.ArrowInvalid:
         names = pa.array([one.decode("utf-8", "backslashreplace") for one in raw.tolist()])
     return pa.DictionaryArray.from_arrays(coded.indices, names)

@@ -12,8 +12,8 @@ from .spans import HEADER_BYTES
 from .subscriptions import PAUSE_US
 from .traffic import UNKNOWN
 
-_EDGE_US = 2_000_000  # around a subscription: what may belong to it, and need not
-# How what several subscriptions of one client say of a message is put together.
+_EDGE_US = 2_000_000  # a message so close to a subscription may belong to it
+# How to combine what several subscriptions of a client say of one message.
 _MERGED = {
     np.logical_or: ("is_inside", "is_due", "is_implied"),
     np.logical_and: ("is_stuck", "is_full", "is_assumed", "is_elsewhere", "is_busy", "is_spare"),
@@ -58,8 +58,8 @@ class Expected:
         self.gone[is_old] = (accepted + expires - self.ts + SKEW_US)[is_old]
 
     def _join(self, place, begin, end, some=None):
-        # -> (entry, message) for all messages of these places (or `some` of them), sent between
-        # the two.
+        # -> (entry, message) for all messages (or `some`) of these places that were sent between
+        # `begin` and `end`.
         places = self._published.place if some is None else self._published.place[some]
         entry, message = equal_ones(place, places)
         message = message if some is None else some[message]
@@ -68,11 +68,11 @@ class Expected:
         return entry[near], message[near]
 
     def _inside(self, spans, pairs):
-        # Of each subscription the messages in its time and close to it -> columns for `_merge`.
+        # -> the messages during each subscription and close to it, as columns for `_merge`.
         span = spans.span
         end = np.where(spans.end < FAR - _EDGE_US, spans.end + _EDGE_US, spans.end)
         if self._is_group:
-            # A member that was not seen again may still have a session, and messages in it.
+            # A member that was not seen again may have a session that still gets messages.
             is_gone = spans.end == spans.last
             end[is_gone] = FAR
         entry, message = self._join(spans.place, (spans.begin - _EDGE_US)[span], end[span])
@@ -80,9 +80,9 @@ class Expected:
         published, facts = self._published, self._facts
         elsewhere = spans.server[own] != published.server[message]
         elsewhere &= published.server[message] != UNKNOWN
-        # Mostly all that a subscriber gets on a topic is of one server.
+        # Usually one server sends a subscriber all messages of a topic.
         some = np.flatnonzero((np.bincount(pair, elsewhere) > 0)[pair])
-        # What a bridge published here itself is a copy of what came to its other end, too.
+        # What a bridge published here is also a copy of what it got at its other end.
         copied = some[self._is_copied(pair[some], message[some], elsewhere[some])]
         drop = marked(len(pair), copied)
         drop |= spans.is_own_excluded[own] & (published.client[message] == spans.client[own])
@@ -93,19 +93,19 @@ class Expected:
         inside = (sent > spans.begin[own]) & (accepted < spans.end[own]) & (accepted < FAR)
         inside &= ~spans.is_shared[own]
         implied = inside & spans.is_implied[own]
-        # Without the level nobody knows where the payload begins.
+        # Without the level it is not known where the payload begins.
         due = inside & facts.has_level[row] & (row >= 0) & ~facts.is_sent_before[row]
-        # Where the clock was set back meanwhile, nobody knows what came first.
+        # If the clock was set back meanwhile, it is not known what came first.
         due &= accepted > sent - EARLY_US
         limit = spans.packet_bytes_max[own]
         if (limit < FAR).any():
             topics = [len((name or "").encode()) for name in self._names.topics]
             topic_bytes = np.array(topics, np.int64)[pairs.place[pair] % len(topics)]
             size = facts.payload_bytes[row] + topic_bytes
-            # The properties of the message travel with it.
+            # The broker passes the properties on with the message.
             size = np.maximum(size, facts.packet_bytes[row])
             due &= size + HEADER_BYTES < limit
-        # At QoS 2 it may have grown too old between PUBLISH and PUBREL.
+        # At QoS 2 a message may expire between PUBLISH and PUBREL.
         expires = published.expires[message]
         due &= accepted < expires
         at = np.flatnonzero(due)
@@ -115,18 +115,18 @@ class Expected:
         attached = np.zeros(len(due), np.int64)
         attached[at] = spans.attached_until(own[at], accepted[at])
         busy = np.zeros(len(due), bool)
-        # Did the client answer one delivery after the other, from the message on?
+        # Did the client answer deliveries all the time after the message?
         at = at[spans.is_ever_busy[own[at]]]  # few are
         first, last = (own[at], accepted[at]), (own[at], np.minimum(until, expires)[at])
         online = spans.online(*last) - spans.online(*first)
         busy[at] = online - (spans.busy(*last) - spans.busy(*first)) < PAUSE_US
-        # Of these nobody knows what else the client had asked for.
-        # Messages that every subscriber gets: kept ones may be marked, old ones dropped.
+        # If the subscription is only implied, its options are not known.  So expect only what each
+        # subscriber gets: retained messages may be marked, and old ones dropped.
         due &= ~implied | (~elsewhere & ~facts.retain[row] & (facts.expiry_s[row] < 0))
         since = spans.stuck, spans.full, spans.assumed
         stuck, full, assumed = (accepted > one[own] for one in since)
         if self._is_group:
-            # Each member may be the one, and must have had the time.
+            # Any member may get it, so each must have been there long enough.
             value = grouped(pair, message)
             unseen = is_gone[own] & (accepted >= spans.end[own])
             unseen |= inside & (~due | stuck | assumed)
@@ -142,9 +142,9 @@ class Expected:
         }
 
     def _is_copied(self, pair, message, elsewhere):
-        # Two brokers, and a bridge that publishes on one what was published on the other: each
-        # message is there twice, and a subscriber gets the one of its own broker.  Clients of
-        # other servers of which half and more has a twin here are not expected.
+        # A bridge publishes on one broker what was published on the other.  Each message is there
+        # twice, and a subscriber gets the one of its own broker.  So expect nothing of a client of
+        # another server if at least half of its messages have a twin here.
         client = self._published.client[message]
         value = alike(pair, self._published.hash[message])
         mine, route = grouped(value, client), grouped(pair, client)
@@ -154,20 +154,20 @@ class Expected:
 
     @staticmethod
     def _is_reached(spans, own, accepted, expires):
-        # Was the client connected long enough, with nothing missing in the capture?
+        # Was the client connected long enough, and is nothing missing in the capture?
         until = np.minimum(spans.end, spans.last)[own]
         before = spans.online(own, accepted)
         is_away = spans.online(own, accepted + 1) == before
-        # What expired counts when it could have been delivered at once.
+        # A message that expired counts if the broker could deliver it at once.
         until = np.where(is_away, np.minimum(expires, until), until)
         reached = spans.online(own, until) - before >= GRACE_US
-        # Where it left deliveries unanswered, the broker may have held it, too.
+        # While deliveries are unanswered, the broker may hold this one, too.
         is_held = spans.busy(own, accepted + 1) > spans.busy(own, accepted)
         return reached & ~spans.is_near_gap(own, accepted, is_away | is_held)
 
     def _delayed(self, spans, pairs):
-        # Messages that the broker may have passed on long after they were first sent, to those
-        # who subscribed meanwhile: repeated ones, those of QoS 2, and wills.
+        # Repeated messages, those of QoS 2 and wills: the broker may pass them on long after they
+        # were first sent, also to clients that subscribed meanwhile.
         published, row = self._published, self._published.row
         some = self._facts.is_repeated[row] | (published.qos == 2) | (row < 0)
         some = np.flatnonzero(some & (published.accepted > published.sent + _EDGE_US))
@@ -181,7 +181,7 @@ class Expected:
         return found | {"granted": spans.qos[own], "subscribed": ~spans.is_implied[own]}
 
     def _unknown(self, spans, delivered, pairs):
-        # Deliveries of a subscription from before the capture, or that nobody knows of.
+        # Deliveries of a subscription from before the capture, or of an unknown one.
         begin = np.where(spans.is_implied, FAR, spans.begin - _EDGE_US)
         known = over(np.minimum, pairs.count, pairs.of_span, begin[spans.span], FAR)
         early = delivered.ts < known[delivered.pair]
@@ -189,37 +189,37 @@ class Expected:
         seen = delivered.pair[early], delivered.ts[early]
         last = over(np.maximum, pairs.count, *seen, 0)
         begin = np.full(len(pair), -1)
-        # Messages behind its beginning belong to the subscription that is known.
+        # Later messages belong to the known subscription.
         end = np.minimum(last[pair] + _EDGE_US, known[pair])
         entry, message = self._join(pairs.place[pair], begin, end)
         return {"pair": pair[entry], "message": message, "granted": np.full(len(entry), 2)}
 
     def _merge(self, columns):
-        # Several filters of one client that match are one: the broker may send one copy.
+        # Several filters of a client that match count once, as the broker may send one copy.
         sort = np.lexsort((columns["message"], columns["pair"]))
         each = SimpleNamespace(**{name: values[sort] for name, values in columns.items()})
         pair, message = each.pair, each.message
         first, _ = runs(pair, message)
         self.pair, self.message = pair[first], message[first]
-        # Those that it is due to decide until when.
+        # Subscriptions for which it is due decide until when it must come.
         each.is_busy |= ~each.is_due
         each.until = np.where(each.is_due, each.until, 0)
         for function, names in _MERGED.items():
             for name in names:
                 setattr(self, name, _over(function, getattr(each, name), first))
-        # A subscription that it only comes close to counts where it is in no other one's time.
+        # A subscription nearby counts only if the message is in the time of no other one.
         within = _over(np.maximum, np.where(each.is_inside, each.granted, -1), first)
         granted = np.where(within < 0, _over(np.maximum, each.granted, first), within)
         self.qos = np.minimum(self._published.qos[self.message], granted)
-        # The broker may send one for each subscription, as it is when the message gets there.
+        # The broker may send a copy for each subscription that exists when the message arrives.
         copies = _over(np.add, each.subscribed.astype(np.int64), first)
         self.more_copies = np.maximum(copies - 1, 0)
         self.is_overlapped = _over(np.add, each.is_inside.astype(np.int64), first) > 1
 
 
 def _laid(inside, *others):
-    # The columns of all of them behind each other.  What others do not say is not so: their
-    # messages are those that a subscriber may have got, and need not.
+    # All columns, one behind the other.  Columns that the others lack are false or 0: their
+    # messages may have come, and need not.
     def laid(name, values):
         rest = (one.get(name, np.zeros(len(one["pair"]), values.dtype)) for one in others)
         return np.concatenate([values, *rest])
@@ -228,10 +228,10 @@ def _laid(inside, *others):
 
 
 def _counted(group, mask):
-    # For each entry, of how many of its group the mask is set.
+    # -> for each entry, how many of its group have the mask set.
     return np.bincount(group, mask, int(group.max(initial=-1)) + 1)[group]
 
 
 def _over(function, values, first):
-    # Mostly there is one filter for each message.
+    # Usually one filter matches each message.
     return function.reduceat(values, first) if len(first) < len(values) else values

@@ -16,9 +16,9 @@ from .sessions import allowed_silence_us
 
 _SERIES = 3  # refusals, or take-overs, that make a series
 _TAKE_OVER_US = 2_000_000  # from a CONNECT to the end of the connection that it replaces
-_SWAPPED_US = 5_000  # and by so much its end may seem to come first, from unordered frames
+_SWAPPED_US = 5_000  # its end may be recorded so much before the CONNECT
 _NEXT_US = 60_000_000  # between two take-overs of one series
-_CLOSING_US = 5_000_000  # a living client closes its side that soon
+_CLOSING_US = 5_000_000  # a living client closes its side within this time
 _GOODBYES = [TYPES[name] for name in ("DISCONNECT", "TCP_FIN", "TCP_RESET")]
 _UNANSWERED_US = 20_000_000  # longer than any broker takes
 _TAKEN_OVER, _KEEP_ALIVE_TIMEOUT = 0x8E, 0x8D  # reason codes of level 5
@@ -37,7 +37,7 @@ def found(entries, **columns):
 
 
 class _Found:
-    # What was found; connections are numbers in `Rows`.
+    # The findings so far; connections are numbers in `Rows`.
     def __init__(self, rows):
         self._rows = rows
         self._entries: list[dict] = []
@@ -50,8 +50,8 @@ class _Found:
         self._entries.append(entry | {"count": count, "topic": topic})
 
     def add_groups(self, rule, at, keys, detail):
-        # One for those rows `at` with the same key, which ends with the topic; `detail(row)` of
-        # the first.
+        # One finding for all rows `at` with the same key, which ends with the topic; the text is
+        # `detail(row)` of the first.
         keys = list(zip(*keys, strict=True))
         for key, places in by_value(keys, range(len(keys))).items():
             members = at[places]
@@ -93,8 +93,8 @@ def findings(rows, sessions, flows, clock, refused, copies):
 
 
 class _Ends:
-    # When each connection was last heard of, and how it ended: arrays by connection.
-    # `closed` is the time of its first goodbye (FAR without one), `closer` who said it.
+    # Arrays by connection: when the client was last heard, and how the connection ended.
+    # `closed` is the time of the first goodbye (FAR: none), `closer` the side that said it.
     def __init__(self, rows, sessions):
         count = len(rows.client_of)
         self._rows = rows
@@ -134,7 +134,7 @@ def _silent_for_good(rows, sessions, ends, found):
     is_silent = silence > allowed_silence_us(sessions.keep_alive_s)
     is_silent |= ends.reason == _KEEP_ALIVE_TIMEOUT
     is_silent &= (sessions.keep_alive_s > 0) & (ends.closer == 1) & ends.said
-    # The client's FIN tells that nothing of it is missing.
+    # The client's FIN proves that none of its bytes are missing.
     is_sure = ends.reason == _KEEP_ALIVE_TIMEOUT
     fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 0)
     is_sure[rows.connection[fins]] = True
@@ -150,9 +150,9 @@ def _silent_for_good(rows, sessions, ends, found):
 
 
 def _conflicts(rows, sessions, ends, found):
-    # A connection is taken over when the broker ends it because the client's next one began
-    # (a link that broke before that was not), and the client behind it was alive: it closed
-    # its own side at once.
+    # A take-over: the broker ends a connection because the client's next one began, and the
+    # client was still alive, as it closed its own side at once.  A link that broke before that
+    # is none.
     is_taken = np.zeros(len(rows.client_of), bool)
     later = ends.closed[:-1] - rows.start_of[1:]
     near = (later > -_SWAPPED_US) & (later < _TAKE_OVER_US)
@@ -164,7 +164,7 @@ def _conflicts(rows, sessions, ends, found):
     is_told = is_taken & (ends.reason == _TAKEN_OVER)
     fights = []
     for run in _runs(rows, is_taken):
-        # Cut where a pause is too long for a fight.
+        # A long pause ends a series.
         pauses = rows.start_of[run[1:] + 1] - rows.start_of[run[1:]]
         fights += np.split(run, np.flatnonzero(pauses > _NEXT_US) + 1)
     for series in fights:
@@ -179,7 +179,7 @@ def _conflicts(rows, sessions, ends, found):
 
 
 def _sockets_left(rows, ends, found):
-    # Opened on both sides, and not one byte in any direction.
+    # Both sides opened the connection, and neither sent a byte.
     tcp = [TYPES[name] for name in ("TCP_OPEN", "TCP_FIN", "TCP_RESET")]
     is_quiet = ~rows.connections_with(~np.isin(rows.kind, tcp))
     for one in np.flatnonzero(rows.is_opened(0) & rows.is_opened(1) & is_quiet).tolist():
@@ -188,8 +188,8 @@ def _sockets_left(rows, ends, found):
 
 
 def _sessions_not_kept(rows, sessions, flows, found):
-    # Of a client that has asked for nothing and was sent nothing there is nothing to keep but
-    # the ids of QoS 2 that the broker has answered, and some brokers keep that not.
+    # A session has nothing to keep if the client subscribed to nothing and got nothing, except
+    # the QoS 2 ids that the broker answered, which some brokers do not keep.
     asks = (rows.kind == TYPES["PUBLISH"]) & (rows.direction == 1)
     asks |= rows.kind == TYPES["SUBSCRIBE"]
     holds = np.zeros(len(rows.client_of) + 1, np.int64)
@@ -207,7 +207,7 @@ def _sessions_not_kept(rows, sessions, flows, found):
 
 
 def _disconnected(rows, found):
-    # The reason that level 5 gives; one row for each client and code.
+    # Reasons of DISCONNECT at level 5: one row for each client and code.
     is_told = (rows.kind == TYPES["DISCONNECT"]) & (rows.reason_code >= 128)
     is_told &= ~np.isin(rows.reason_code, NO_TROUBLE)
     for side, rule in enumerate(("client_complains", "disconnected")):
@@ -221,7 +221,7 @@ def _reason(rows, row):
 
 
 def _refused_publishes(rows, flows, found):
-    # The broker refuses what a client publishes, or a client what it was sent.
+    # A broker refused a PUBLISH of a client, or a client one of the broker.
     is_refused = np.flatnonzero(flows.is_refused)
     at = flows.answer_row[is_refused]
     topics = rows.strings("topic", flows.publish_row[is_refused]).to_pylist()
@@ -230,7 +230,7 @@ def _refused_publishes(rows, flows, found):
 
 
 def _never_acknowledged(rows, sessions, flows, ends, found):
-    # The client lived on for long on the connection, and a later one got its answer there.
+    # The client stayed connected for long, and a later PUBLISH was answered there.
     publish, where = flows.publish_row, rows.connection[flows.publish_row]
     mine = rows.direction[publish] == 0
     known = np.flatnonzero(mine & (flows.answer_row < FAR))
@@ -241,7 +241,7 @@ def _never_acknowledged(rows, sessions, flows, ends, found):
     waits &= (ends.heard[where] - since >= _UNANSWERED_US) & ~flows.is_complete
     waits &= (rows.connection[flows.last_row] == where) & ~flows.is_reused
     at = publish[waits]
-    # A stream may begin in the middle of the packet that has the answer.
+    # The capture of a stream may begin in the middle of the answer.
     at = at[~is_early(rows, sessions, at)]
     keys = rows.connection[at], rows.strings("topic", at).to_pylist()
     text = "packet id %d"
@@ -250,7 +250,7 @@ def _never_acknowledged(rows, sessions, flows, ends, found):
 
 def _capture(rows, sessions, ends, found):
     count = len(rows.client_of)
-    # A subscriber's JSON lines are one direction by nature.
+    # JSON lines of a subscriber always have one direction only.
     is_captured = rows.connections_with(rows.is_captured)
     for one in np.flatnonzero(sessions.is_one_way).tolist():
         text = ("only what the server sent", "only what the client sent")[int(ends.said[one])]

@@ -32,19 +32,19 @@ def together(messages, subscriptions):
     patterns = [unshared(row["filter"]) for row in members]
     columns["filter"] = pa.array(patterns, pa.string())
     for name in _GAPS:
-        # The bytes that are missing of any member are missing of the group.
+        # Bytes that are missing of one member are missing of the group.
         joined = {
             key: [ts for row in rows for ts in row[name] or ()] for key, rows in groups.items()
         }
         values = [joined[row["site"], row["filter"]] for row in members]
         columns[name] = pa.array(values, shared.schema.field(name).type)
-    # What was published, and the deliveries to members as those of their group, by time.
+    # All published messages, and the deliveries to members as deliveries to their group.
     is_published = pc.equal(messages["direction"], "c2s")
     sent, got = messages.filter(is_published), messages.filter(pc.invert(is_published))
     entries = [(text, row) for (_, text), rows in groups.items() for row in rows]
     who = [pa.array([row[name] for _, row in entries], pa.string()) for name in _MEMBER]
     member, names = dictionary(identities(*who))
-    # A client may be in several groups, and be seen in one twice: on two connections.
+    # A client may be in several groups, and in one of them on two connections.
     text, texts = dictionary(pa.array([text for text, _ in entries], pa.string()))
     pairs = np.unique(member.astype(np.int64) * len(texts) + text)
     member, text = pairs // len(texts), pairs % len(texts)
@@ -59,7 +59,7 @@ def together(messages, subscriptions):
 
 
 def _with(table, name, values):
-    # The same table with other values in one column, of the type that it has.
+    # -> the table with other values in one column, of the same type.
     at = table.column_names.index(name)
     field = table.schema.field(at)
     if pa.types.is_dictionary(field.type):

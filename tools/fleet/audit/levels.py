@@ -13,7 +13,7 @@ from .. import schemas
 from .rows import TYPES
 
 _ACKS = [TYPES[name] for name in ("PUBACK", "PUBREC", "PUBREL", "PUBCOMP", "UNSUBACK")]
-_FEW = 3  # PUBLISHes that begin like those of level 5 by chance
+_FEW = 3  # fewer PUBLISHes may look like level 5 by chance
 
 
 def infer(rows):
@@ -25,13 +25,13 @@ def infer(rows):
     column = rows.strings("at_5", open_rows)
     held = column.is_valid().to_numpy(zero_copy_only=False)
     at_5 = np.zeros(len(open_rows), schemas.AT_5)
-    at_5["properties_bytes"] = -1  # where it cannot be level 5
+    at_5["properties_bytes"] = -1  # -1: it cannot be level 5
     at_5[held] = np.frombuffer(b"".join(column.drop_null().to_pylist()), schemas.AT_5)
     properties, hash_at_5 = at_5["properties_bytes"].astype(np.int64), at_5["payload_hash"]
     kind, size = rows.kind[open_rows], rows.packet_bytes[open_rows]
     is_publish = kind == TYPES["PUBLISH"]
     may_be_5 = is_publish & (properties >= 0)
-    # The decoder knew it by a reading.
+    # A reading told the decoder that it is level 5.
     is_known = may_be_5 & (hash_at_5 == rows.payload_hash[open_rows])
     is_ack, is_bye = np.isin(kind, _ACKS), kind == TYPES["DISCONNECT"]
     is_5 = is_known | (is_ack & (size > 4)) | (kind == TYPES["AUTH"])
@@ -46,6 +46,6 @@ def infer(rows):
     moved = five & ~is_known
     rows.payload_hash[open_rows[five]] = hash_at_5[five]
     rows.payload_bytes[open_rows[moved]] -= properties[moved]
-    # What properties say was not read, so of a message that has some nothing is expected.
+    # Properties were not read, so nothing is expected of a message that has some.
     told = ~five | (properties == 1)
     rows.level[open_rows[told]] = level[told]

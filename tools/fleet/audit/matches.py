@@ -39,7 +39,7 @@ class Matches:
         self.is_blurred &= self.equal > 1
         self.is_told = (self.equal[groups] == 1) | ~is_mixed[expected.pair]
         self.entry = np.full(count, -1)
-        # The first delivery of a group with its first message, and so on.
+        # The first delivery of a group belongs to its first message, and so on.
         (_, mine), (order, _) = _ranked(self.group), _ranked(groups)
         first = np.concatenate(([0], np.cumsum(self.equal)))
         has_message = mine < self.equal[self.group]
@@ -53,27 +53,26 @@ class Matches:
         self._sum(expected, delivered, groups, number, pairs.count)
 
     def _undecided(self, expected, delivered, number, pairs):
-        # Pairs with a group of which it is not plain what belongs together.
+        # -> the pairs with a group in which it is not clear what belongs together.
         got = np.bincount(self.group, minlength=number)
         is_open = (got > 0) & (self.equal > 1) & (got != self.equal)
         hit = np.flatnonzero(self.entry >= 0)
         early = delivered.ts[hit] + SKEW_US < expected.ts[self.entry[hit]]
         is_open[self.group[hit[early]]] = True
-        # Groups with a delivery that would come behind those of later messages: one may have
-        # been lost, and another one come twice.
+        # Groups with a delivery that would come behind those of later messages: perhaps one was
+        # lost and another one came twice.
         hit = hit[self.equal[self.group[hit]] > 1]
         if len(hit):
             # Entries are sorted by pair and message.
             hit = hit[np.argsort(self.entry[hit], kind="stable")][::-1]
             ts, floor = delivered.ts[hit], np.cumsum(begins(delivered.pair[hit]))
-            # The earliest so far, within each pair: pairs lie below one another.
+            # The earliest so far within each pair, as each pair gets smaller values than the last.
             low = ts - ts.min() - floor * np.int64(ts.max() - ts.min() + 1)
             is_open[self.group[hit[low > np.minimum.accumulate(low)]]] = True
         return marked(pairs, delivered.pair[is_open[self.group]])
 
     def _align(self, expected, delivered, is_slow, is_mixed):
-        # Each QoS keeps an order of its own, where it tells anything: what is of QoS 2 waits for
-        # PUBREL.
+        # Each QoS has its own order, unless QoS tells nothing here: QoS 2 waits for PUBREL.
         both = ((one.pair, one.qos) for one in (delivered, expected))
         mine, theirs = (pair * 4 + np.where(is_mixed[pair], 0, qos) for pair, qos in both)
         here = np.flatnonzero(is_slow[delivered.pair])
@@ -86,7 +85,7 @@ class Matches:
             low, high = np.searchsorted(theirs[there], [lane, lane + 1])
             sent = there[low:high]
             best = self._aligned(sent, expected, expected.ts, got, delivered)
-            # Some brokers pass a message of QoS 2 on at once, some when it is released.
+            # Some brokers pass a QoS 2 message on at once, others when it is released.
             order = np.argsort(expected.released[sent], kind="stable")
             if (np.diff(order) < 0).any():
                 other = self._aligned(sent[order], expected, expected.released, got, delivered)
@@ -98,8 +97,8 @@ class Matches:
         ts = delivered.ts[got]
         columns = (self.groups, times, expected.gone, expected.is_spare, expected.is_repeated)
         values, when, gone, *flags = (one[sent].tolist() for one in columns)
-        # Until when each may have waited in the broker, as its subscriber left others unanswered;
-        # 0: it had to come, -1: it had not.
+        # Until when each may have waited in the broker, because its subscriber did not answer
+        # others; 0: it had to come, -1: it need not.
         until = np.minimum(expected.until[sent], expected.gone[sent])
         waits = np.where(expected.is_stuck[sent], until, 0)
         waits[~expected.is_due[sent]] = -1
@@ -117,7 +116,7 @@ class Matches:
         return np.where(match < 0, -1, sent[match] if len(sent) else -1)
 
     def _match_earlier(self, expected, groups):
-        # What was sent before where nothing was captured may have been delivered before, too.
+        # A message that was also sent in a time without a capture may have been delivered then.
         some = np.flatnonzero(expected.is_sent_before)
         if not len(some):
             return
@@ -143,14 +142,14 @@ class Matches:
 
 
 def _groups(expected, delivered, pairs):
-    # A number for each delivery and, behind them, each message: equal ones may be the same.
+    # -> a number for each delivery and then each message; those with one number may be the same.
     names = ("pair", "hash", "qos")
     columns = [np.append(getattr(delivered, n), getattr(expected, n)) for n in names]
     both = alike(*columns[:2])
     count = len(delivered.pair)
-    # Of plain values at several QoS.  Where a delivery comes at a QoS at which nothing was to
-    # be expected, or too many come while others lack, what the client had asked for is not
-    # known, or the broker changes it.
+    # Equal values at several QoS.  If one comes at a QoS at which none is expected, or too many
+    # come at one QoS and too few at another, the client's subscription is not known, or the
+    # broker changes the QoS.
     equal = np.bincount(both[count:], minlength=int(both.max(initial=-1)) + 1)
     if not (equal > 1).any():
         return both, np.zeros(pairs, bool)
@@ -165,12 +164,12 @@ def _groups(expected, delivered, pairs):
 
 
 def _missing(expected, sent, entry):
-    # How many of these messages had to come and did not, if the deliveries are those?
+    # -> how many of these messages had to come and did not, if these deliveries are theirs.
     return int(expected.is_due[np.setdiff1d(sent, entry)].sum())
 
 
 def _is_lagging(sent_ts, match, got_ts):
-    # For each message that was left out: had the next one that came waited in the broker?
+    # -> for each message that did not come: did the next one that came wait in the broker?
     wait = np.zeros(len(sent_ts), np.int64)
     is_got = match >= 0
     wait[match[is_got]] = got_ts[is_got] - sent_ts[match[is_got]]

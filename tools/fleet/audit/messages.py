@@ -20,13 +20,13 @@ from .told import read
 
 PUBLISH, PUBACK, PUBREC = TYPES["PUBLISH"], TYPES["PUBACK"], TYPES["PUBREC"]
 PUBREL, PUBCOMP = TYPES["PUBREL"], TYPES["PUBCOMP"]
-# Packets may be under way when a capture begins or ends: nothing is judged that close
-# to it.
+# Packets may be under way when a capture begins or ends, so nothing is judged within this
+# time of it.
 GRACE_US = 5_000_000
-# Frames of the two directions may be recorded that much out of their order.
+# Frames of the two directions may be recorded so much out of order.
 SWAPPED_US = 100_000
 _STAGES = ("puback", "pubrec", "pubrel", "pubcomp")
-# What a message sent again has in common with itself.
+# What two transmissions of one message have in common.
 IDENTITY = ("client", "direction", "topic", "payload_hash", "qos")
 
 
@@ -43,7 +43,7 @@ class Gaps:
     @staticmethod
     def _before(rows, at):
         first = rows.first_of[rows.connection[at]]
-        # The end of a stream tells of bytes that are missing before it.
+        # A GAP row stands where the stream goes on: the bytes are missing before it.
         is_same = rows.direction[first:at] == rows.direction[at]
         same = np.flatnonzero(rows.is_packet[first:at] & is_same)
         return first + same[-1] if len(same) else first
@@ -95,8 +95,8 @@ class Flows:
         self._sum(sessions, gaps)
 
     def _unswap(self):
-        # An acknowledgement recorded just before its PUBLISH, and nearer to it than to the
-        # PUBLISH before it, or the PUBLISH to the acknowledgement behind it.
+        # Swap an acknowledgement that was recorded just before its PUBLISH, unless one of the two
+        # has a closer partner: the PUBLISH before, or the acknowledgement behind.
         kind, key = self.kind, self.key
         if len(kind) < 2:
             return
@@ -110,7 +110,7 @@ class Flows:
         at = at[np.isin(kind[at], (PUBACK, PUBREC))]
         if not len(at):
             return
-        # Pauses to the neighbours, none of which may be the better match.
+        # Times to the outer neighbours: a closer one is the better match.
         before, behind = np.full((2, len(at)), FAR)
         inner = at > 0
         inner[inner] = same[at[inner] - 1] & (kind[at[inner] - 1] == PUBLISH)
@@ -124,7 +124,7 @@ class Flows:
         self.row, self.key, self.kind = self.row[order], key[order], kind[order]
 
     def _sort_stages(self, is_near):
-        # Packets of one message close together, the PUBLISH not the first of them -> found?
+        # Sort the packets of one message that are close together, PUBLISH first -> any found?
         kind = self.kind
         begins = np.append(True, ~is_near)
         first = np.flatnonzero(begins)
@@ -151,7 +151,7 @@ class Flows:
             _between(kind == PUBACK, before, at),
             _between((kind == PUBCOMP) | self._is_refusal(), before, at),
         )
-        # Without the other side's packets nobody knows what was acknowledged.
+        # Without the other side's packets it is not known what was acknowledged.
         is_seen = rows.is_captured[row[at]] & ~sessions.is_one_way[rows.connection[row[before]]]
         repeats = same & (rows.dup[row[at]] | (~done & is_seen))
         is_new = marked(len(row), publish)
@@ -197,20 +197,20 @@ class Flows:
         refused_at = np.where(refused, self.stage_row["pubrec"], FAR)
         self.done_row = np.minimum(done, refused_at)
         self.is_complete = self.done_row < FAR
-        # All clients have rows, in the order of their numbers.
+        # Each client has rows, in the order of the clients' numbers.
         last_of_client = rows.first_of[rows.connections_of[1:]] - 1
         end = last_of_client[rows.client[self.publish_row]]
-        # Where the same id begins its next message in this session.
+        # Or where the same id begins its next message in this session.
         follows = np.flatnonzero(~begins(self.key[first], self.session[first])[1:])
         end[follows] = self.publish_row[follows + 1]
         self.is_reused = marked(count, follows)
         end = np.minimum(end, self.done_row)
-        # A subscriber's JSON lines show no acknowledgement, so no end of a message.
+        # JSON lines of a subscriber show no acknowledgement, so no end of a message.
         self.is_known = ~gaps.touch(self.publish_row, end) & rows.is_captured[self.publish_row]
         self.is_known &= ~sessions.is_one_way[rows.connection[self.publish_row]]
 
     def _total(self, mask):
-        # Of each flow, of how many of its packets.
+        # -> for each flow, how many of its packets have the mask set.
         return np.bincount(self.flow[np.flatnonzero(mask)], minlength=len(self.first))
 
     def is_near_publish(self, place):
@@ -231,7 +231,7 @@ class Flows:
         return np.select([self.is_complete, ~self.is_known, given_up], [0, 3, 2], 1)
 
     def _is_sent_again(self, sessions):
-        # In a later session, as a message of its own: clients keep what they have to send.
+        # A client may send it in a later session as a new message, as it keeps what is to be sent.
         rows, row = self.rows, self.publish_row
         again = rows.dup[row]
         if not again.any():
@@ -263,14 +263,14 @@ def messages(rows, sessions, gaps, flows, clock):
     at = np.concatenate((flows.publish_row, plain))
     extra = len(plain)
     state = np.concatenate((flows.states(sessions), np.zeros(extra, np.int64)))
-    ts = np.append(rows.ts, FAR)  # FAR as a row number leads to the last entry
+    ts = np.append(rows.ts, FAR)  # the last entry is for FAR as a row number
     none, once, never = np.full(extra, FAR), np.ones(extra, np.int64), np.zeros(extra, bool)
     is_plain = np.arange(len(at)) >= len(flows.publish_row)
     stage = {n: _times(ts, np.append(r, none)) for n, r in flows.stage_row.items()}
     sent = ts[at]
     answer = np.minimum(stage["puback"], stage["pubrec"])
     done = _times(ts, np.append(flows.done_row, none))
-    twice = clock.is_twice(at)  # what was first there, nobody knows
+    twice = clock.is_twice(at)  # it is not known what came first there
     before = np.append(_is_sent_before(rows, sessions, gaps, flows), never)
     columns = {
         "direction": coded(rows.direction[at], schemas.DIRECTIONS),
@@ -292,9 +292,8 @@ def messages(rows, sessions, gaps, flows, clock):
         "is_sent_before": before | twice,
         "expiry_s": expiries(rows, at),
     }
-    # What a client sends at QoS 0 the broker has taken on with it.
-    # At QoS 2 a broker may wait for PUBREL before it passes a message on; that it got it,
-    # PUBCOMP tells.
+    # At QoS 0 the broker accepts a message when it is sent.  At QoS 2 it may wait for PUBREL
+    # before it passes the message on, and PUBCOMP proves that it got that.
     released = np.where(flows.is_complete, flows.stage_row["pubrel"], FAR)
     accepted = np.where(flows.qos == 1, flows.stage_row["puback"], released)
     accepted[flows.is_refused] = FAR

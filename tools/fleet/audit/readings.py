@@ -16,12 +16,12 @@ from .rows import FAR, clients, dictionary, grouped
 from .rules import LOSSES
 from .traffic import flags, is_published, numbers
 
-# What `readings` reads of messages.
+# The columns of messages that `readings` reads.
 COLUMNS = """
 site client_id connection direction topic qos retain first_sent times_sent times_dup gaps is_early
 envelope packet_id capture offset
 """.split()
-_COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # steps of a counter that are one, and steps at all
+_COUNTING_PART, _COUNTING_LEAST = 0.8, 3  # part of the steps that are one, and steps at least
 _LOST = ["site", "topic", "qos", "connection", "packet_id", "capture", "offset"]
 
 
@@ -33,8 +33,8 @@ def readings(messages):
 
 
 def _counting(messages):
-    # Without JSON objects of a device and topic whose field only looks like a counter: one that
-    # grows by one nearly every time, and never goes back.
+    # -> the messages without JSON objects whose field is no counter: that grows by one nearly
+    # every time, and never goes back.
     fields = headers(messages["envelope"])
     at = np.flatnonzero(fields["magic"] == MAGIC)
     if not len(at):
@@ -62,7 +62,7 @@ class _Laid:
         self.devices = devices(fields)
         self._devices = max(1, len(self.devices.dictionary))
         device = sites.astype(np.int64) * self._devices + self.devices.indices.to_numpy()
-        # What tells readings apart: the series of a device at a site, and the place in it.
+        # A reading is known by its series, of a device at a site, and its place in that.
         self.series = device << 8 | fields["stream"]
         self._number = fields["boot"].astype(np.uint64) << 32 | fields["sequence"]
         sent = numbers(messages, "first_sent")
@@ -93,15 +93,15 @@ def _readings(messages, laid):
     known = (published_at < FAR) & (published_at - SKEW_US <= delivered_at) & (delivered_at < FAR)
     latency = np.maximum(np.where(known, delivered_at, 0) - published_at, 0) / 1000
     times = messages["times_sent"].to_numpy()[order]
-    # Where a reading is published and delivered at two QoS, the device's counts.
+    # If a reading is published and delivered at two QoS, that of the device counts.
     place = np.arange(len(order))
     best = laid.least(np.where(published, place, FAR))
     chosen = order[np.where(best < FAR, best, first)]
     one = unpack(messages["envelope"], chosen)
-    # At QoS 1 a repeat is legal, also when the capture shows it as a message of its own.
+    # At QoS 1 a repeat is legal, also if the capture shows it as a new message.
     dups = messages["times_dup"].to_numpy()[order]
     is_repeat = (dups >= times) & (messages["qos"].to_numpy()[order] == 1)
-    # What the broker has kept it sends anew upon each subscription.
+    # The broker sends a retained message anew for each subscription.
     is_repeat |= flags(messages["retain"])[order]
     # A number for each client and topic: devices may publish a reading on several.
     topic, topics = dictionary(messages["topic"])
@@ -131,7 +131,7 @@ def _readings(messages, laid):
 
 
 def _most(taker, group, delivered, count):
-    # Deliveries to the subscriber that got most of them, on one topic.
+    # -> for each reading, the most deliveries to one subscriber on one topic.
     width = int(taker.max(initial=-1)) + 1
     owner, taker = group[delivered], taker[delivered]
     result = np.bincount(owner, minlength=count)
@@ -163,16 +163,15 @@ def _losses(messages, laid):
     is_later_boot = same_stream & ~same_boot
     missing = np.where(is_later_boot, sequence - 1, missing)
     from_number = np.where(same_boot, before + 1, 1)
-    # A gap in the capture may have swallowed them, or they came before it began; that is
-    # no finding.
+    # They may be in a gap of the capture, or came before it began: no loss is reported.
     unsure = _is_behind_gap(messages, laid)
     is_early = flags(messages["is_early"])[order[first]]
-    # Nor does one tell anything that was only seen from the broker's store.
+    # A reading that only came from the broker's store proves nothing.
     is_kept = flags(messages["retain"])[order] & ~laid.published
     is_apart = is_early | np.logical_and.reduceat(is_kept, first)
     unsure = unsure | is_apart
     unsure[1:] |= is_apart[:-1]
-    # Whoever sends the newest first has those in between still to send.
+    # A device that sends the newest first has still to send those in between.
     when = laid.sent[first]
     unsure[1:] |= same_boot[1:] & (when[:-1] > when[1:])
     at = np.flatnonzero((missing > 0) & ~unsure)
@@ -194,9 +193,8 @@ def _losses(messages, laid):
 
 
 def _is_behind_gap(messages, laid):
-    # Of each reading: are bytes missing since one of its clients had another one of its series?
-    # Where the device was captured with it and with the one before, what else is missing tells
-    # nothing.
+    # -> for each reading: are bytes missing since one of its clients had another reading of its
+    # series?  If the device was captured with both, only its own bytes count.
     gaps = messages["gaps"].to_numpy()[laid.order]
     result = np.zeros(len(laid.first), bool)
     if not gaps.any():
@@ -213,8 +211,8 @@ def _is_behind_gap(messages, laid):
 
 
 def _not_elsewhere(keys, at, begin, end):
-    # Gaps `at` in the numbers of a device, from `begin` to `end`, without those numbers that
-    # another site has: the device was there meanwhile.  A gap may fall to pieces.
+    # -> the gaps `at` in the numbers of a device, from `begin` to `end`, without the numbers that
+    # another site has, as the device was there meanwhile.  One gap may become several.
     site, device, stream, boot, sequence = keys
     if not len(at) or site.min() == site.max():
         return at, begin, end
@@ -222,7 +220,7 @@ def _not_elsewhere(keys, at, begin, end):
     order = np.lexsort((sequence, series))
     number, owner = sequence[order], series[order]
     width = int(max(sequence.max(), end.max())) + 2
-    place = owner * width + number  # of few enough series, in one bucket, for 64 bits
+    place = owner * width + number  # a bucket has few enough series for 64 bits
     low = np.searchsorted(place, series[at] * width + begin)
     high = np.searchsorted(place, series[at] * width + end, "right")
     found: list[tuple] = []
@@ -239,7 +237,7 @@ def _not_elsewhere(keys, at, begin, end):
 
 
 def _reasons(messages, laid, at):
-    # Name in `LOSSES` for each reading before which some are missing; the one before those may be
+    # -> the name in `LOSSES` for each reading before which some are missing.  The one before may be
     # of an earlier boot, and so of another connection.
     connection = dictionary(messages["connection"])[0][laid.order]
     ends = np.append(laid.first[1:], len(laid.order))

@@ -23,20 +23,20 @@ def not_repeated(rows, sessions, flows):
     behind = _next_of_session(rows, sessions)[ended]
     direction = rows.direction[flows.publish_row]
     missing = ~flows.is_complete & flows.is_known & (behind >= 0)
-    # Another message took its id, which is a breach of its own.
+    # If another message took its id, that is another breach.
     missing &= ~flows.is_reused
-    # The next one was long enough to send again what is open.
+    # The next connection was long enough to send open messages again.
     answer = np.append(rows.ts, FAR)[sessions.answer.row]
     is_heard = (sessions.answer.row >= 0) & (sessions.end - answer >= GRACE_US)
     missing &= is_heard[behind]
-    # Whoever acknowledges nothing gets nothing more.
+    # A peer that acknowledges nothing gets nothing more.
     is_open = (flows.flow >= 0) & (flows.kind == PUBLISH)
     is_open &= ~flows.is_complete[flows.flow] & ~missing[flows.flow]
     row = flows.row[is_open]
     is_stuck = np.zeros((2, len(rows.client_of)), bool)
     is_stuck[rows.direction[row], rows.connection[row]] = True
     missing &= ~is_stuck[direction, behind]
-    # A broker that closes may have refused what it was sent.
+    # A broker that closes the connection may have refused the message.
     missing &= (direction == 1) | ~sessions.ended("closed_by_server")[ended]
     at = flows.publish_row[missing]
     expires = flags(expiries(rows, at).is_valid())
@@ -67,7 +67,7 @@ def is_renumbered(rows, sessions, flows, at):
 
 
 def _next_of_session(rows, sessions):
-    # For each connection the one on which its session goes on, as the server says; else -1.
+    # -> for each connection the one on which the server goes on with its session; else -1.
     found = np.full(len(rows.client_of), -1)
     keep = np.flatnonzero(~sessions.is_refused)
     same = np.diff(rows.client_of[keep]) == 0

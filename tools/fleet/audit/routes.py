@@ -29,7 +29,7 @@ from .traffic import Delivered, Facts, Names, Pairs, Published, flags, numbers
 from .verdicts import BRIDGED, Copies, Late, Lost, is_plain_known
 from .wills import not_sent
 
-# What `routes` reads of messages.
+# The columns of messages that `routes` reads.
 COLUMNS = """
 site client_id connection server direction topic qos packet_id retain payload_hash payload_bytes
 packet_bytes first_sent accepted expiry_s times_sent times_dup is_refused level session position
@@ -79,7 +79,7 @@ def _laid(messages, subscriptions, wills, is_group=False):
 
 
 def _of_groups(messages, subscriptions):
-    # What no member of a shared subscription got.
+    # -> what no member of a shared subscription got.
     both = groups.together(messages, subscriptions)
     if both is None:
         return []
@@ -90,8 +90,8 @@ def _of_groups(messages, subscriptions):
 
 
 def _latency(messages, published, expected, delivered, found):
-    # From publisher to first subscriber, of messages that are no readings: those tell it
-    # themselves.
+    # -> the time from publisher to first subscriber, of messages that are no readings: those
+    # contain their times.
     hit = np.flatnonzero(found.entry >= 0)
     message = expected.message[found.entry[hit]]
     first = over(np.minimum, len(published.row), message, delivered.ts[hit], FAR)
@@ -154,7 +154,7 @@ def _losses(messages, names, published, expected, pairs, lost):
 
 
 def _lost(chosen, clients, reason, qos):
-    # The losses of the messages `chosen`, which these clients did not get.
+    # -> the losses of the messages `chosen`, which these clients did not get.
     found = [_RULES[one] for one in reason.tolist()]
     device, client = (chosen[name].cast(pa.string()) for name in ("device", "client_id"))
     device = pc.if_else(pc.is_valid(chosen["sequence"]), device, client)
@@ -177,7 +177,7 @@ _RULES, _KINDS = list(LOSSES.values()), ("not_delivered", "unexplained")
 
 
 def _violations(messages, delivered, copies, late):
-    # QoS 2 is delivered once: what came twice as two messages breaks 4.3.3-10.
+    # A QoS 2 message that is delivered twice, as two messages, breaks 4.3.3-10.
     chosen = messages.take(pa.array(delivered.row[np.concatenate((late.at, copies.twice))]))
     sure = [*late.is_sure.tolist(), *copies.is_sure.tolist()]
     found = [BREACHES["reading" if one else "payload"] for one in sure]
@@ -195,9 +195,9 @@ def _violations(messages, delivered, copies, late):
 
 
 def _findings(names, pairs, published, delivered, found, copies):
-    # Where other publishers than those in the capture have a say.
+    # Deliveries that may be of publishers which were not captured.
     mixed = found.is_unknown & found.has_messages[delivered.pair]
-    # A subscriber's JSON lines have payloads that are JSON in a spelling of their own.
+    # JSON lines of a subscriber may spell a JSON payload in another way.
     mixed = np.flatnonzero(mixed & names.is_captured[delivered.row])
     is_here = _is_published(pairs, published, delivered, mixed)
     kinds = {
@@ -219,7 +219,7 @@ def _findings(names, pairs, published, delivered, found, copies):
 
 
 def _is_published(pairs, published, delivered, at):
-    # Has anybody in the capture published the payloads of these deliveries on their topics?
+    # -> did a captured client publish the payload of each of these deliveries on its topic?
     if not len(at):
         return np.zeros(0, bool)
     places = np.concatenate((pairs.place[delivered.pair[at]], published.place))

@@ -58,14 +58,14 @@ class Rows:
         self.dup = self.flags & 8 != 0
         for name in ("payload_bytes", "packet_bytes", "payload_hash"):
             self.__dict__[name] = _numbers(self.table[name], 0).take(order)
-        # Was it seen in a capture, or told by a subscriber's JSON line?
+        # Is it from a capture, and not from a JSON line of a subscriber?
         self.is_captured = self.__dict__["packet_bytes"] > 0
         self.is_packet = self.kind < len(schemas.PACKET_TYPES)
         topic, self.topics = dictionary(self.table["topic"])
         self.topic = topic.take(order)
-        # Where each connection's rows begin; one entry more for the end.
+        # Where the rows of each connection begin; the last entry is the end.
         self.first_of = np.searchsorted(self.connection, np.arange(len(client) + 1))
-        # The same of each client's connections.
+        # Where the connections of each client begin, in the same way.
         self.connections_of = np.searchsorted(client, np.arange(client.max(initial=-1) + 2))
         # `start_of`, `end_of`: the earliest and the latest time of each connection.
         self.end_of = over(np.maximum, len(client), self.connection, self.ts, -FAR)
@@ -86,13 +86,13 @@ class Rows:
         return self.connections_with((self.kind == TYPES["TCP_OPEN"]) & (self.direction == side))
 
     def _in_file_order(self, connection, client, start):
-        # What connections are sorted by: when they began, unless their places in the one file
-        # that they are in tell that its clock was set back.
-        is_one_of_many = np.bincount(client)[client] > 1  # else there is no order to find
+        # -> what connections are sorted by: when they began, or their places in the file if all
+        # are in one file whose clock was set back.
+        is_one_of_many = np.bincount(client)[client] > 1  # others need no order
         if not is_one_of_many.any():
             return start
         capture, names = dictionary(self.table["capture"])
-        # What is noticed at the end of all is of no file.
+        # A row that is made at the end belongs to no file.
         is_named = np.array([bool(name) for name in names.to_pylist()] + [False])[capture]
         is_named &= self.table["offset"].is_valid().to_numpy()
         at = np.flatnonzero(is_named & is_one_of_many[connection])
@@ -230,7 +230,7 @@ def grouped(*columns):
 
 def alike(number, fingerprint):
     """`grouped` of small numbers and 64-bit fingerprints, by a fingerprint of both."""
-    # As unlikely to be equal by chance as two of the fingerprints themselves.
+    # Two of these numbers are as unlikely to be equal by chance as two fingerprints.
     mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return factorized(mixed ^ fingerprint.view(np.uint64))[0]
 

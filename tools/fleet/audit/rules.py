@@ -68,7 +68,7 @@ publisher_not_captured capture proved deliveries have payloads that nobody in th
     2,
 )
 
-# What tells of a loss, and what that says of its cause.  The first ones are the device's own.
+# How a loss is known, and what that says of its cause.  The first ones are the device's own.
 LOSSES = _rules(
     """
 published never_sent proved the device published the readings around them and not these
@@ -105,7 +105,7 @@ bridged bridge_left_out likely a bridge passed on what was published before and 
     2,
 )
 
-# Why a broken statement is sure, where more than one packet is needed for it.
+# Why it is sure that a statement was broken, if one packet alone does not show it.
 BREACHES = _rules(
     """
 itself proved the packet shows it by itself
@@ -149,7 +149,7 @@ class Cause(NamedTuple):
     advice: str
 
 
-# In the order in which they are sought; what no other explains, the broker lost.
+# In the order of the search.  If no other cause explains a loss, the broker lost it.
 CAUSES = {
     name: Cause(*both.split(" => "))
     for name, both in _lines(
@@ -201,7 +201,7 @@ _WORDS = {
     for first, texts in ((1, _RETURN_CODES), (0x80, _REASONS))
     for at, text in enumerate(texts.split(";"))
 }
-# What operators bring about, or findings of their own tell.
+# What operators cause on purpose, or other findings report.
 NO_TROUBLE = (0x8B, 0x8D, 0x8E, 0x98, 0x9C, 0x9D, 0xA0)
 
 

@@ -40,8 +40,8 @@ def sequences(rows, sessions, flows):
     def total(values):
         return np.bincount(of_flow, values, count).astype(np.int64)
 
-    # Up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
-    # Of what was not captured to its end nobody knows how long it was in flight.
+    # Count up at the first PUBLISH, down at the last acknowledgement or when the id is reused.
+    # If the end was not captured, it is not known how long the message was in flight.
     judged = np.flatnonzero(complete | flows.is_known)
     under_way = at_once(group[judged], flows.publish_row[judged], flows.done_row[judged])
     repeats = flows.sent - 1
@@ -63,7 +63,7 @@ def sequences(rows, sessions, flows):
     who, value = group[order], wait[order]
     begin, last = runs(who)
     for name, part in _PERCENTILES.items():
-        # The nearest rank: a value that was measured, the same however rows were split.
+        # The nearest rank is a measured value, and does not depend on how rows were split.
         behind = np.ceil(part * (last - begin + 1)).astype(np.int64)
         latency = np.full(count, np.nan)
         latency[who[begin]] = value[begin + behind - 1]
@@ -81,8 +81,8 @@ def with_ends(own, found):
     both = [own, found.append_column("direction", direction)]
     both = pa.concat_tables(both, promote_options="default").combine_chunks()
     codes = grouped(*(dictionary(both[key])[0] for key in _KEYS[:3]), both["qos"].to_numpy())
-    # Of a client without an id that has several rows the first counts for all.  A subscriber
-    # that got nothing at all of a topic has no sequence of its own.
+    # Of several rows for a client without an id only the first counts.  A subscriber that got
+    # nothing of a topic has no sequence.
     place = np.zeros(int(codes.max()) + 1, np.int64)
     at = np.flatnonzero(pc.equal(both["direction"], "s2c").to_numpy())[::-1]
     place[codes[at]] = at

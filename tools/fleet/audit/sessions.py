@@ -19,8 +19,8 @@ from ..columns import begins, over, table
 from .rows import FAR, TYPES, dictionary, ranks, servers
 from .told import Told, parsed
 
-_NEVER_S = 0xFFFFFFFF  # the session expiry interval that does not pass
-# Silence is judged with what timers and networks need: a tenth, and a second.
+_NEVER_S = 0xFFFFFFFF  # the session expiry interval that never ends
+# Timers and networks may add a tenth and a second to the allowed silence.
 _TOLERANCE, _TOLERANCE_US = 1.1, 1_000_000
 _MUST_BE_ANSWERED = [TYPES[name] for name in "CONNECT SUBSCRIBE UNSUBSCRIBE PINGREQ".split()]
 _ANSWERS = [TYPES[one] for one in "CONNACK SUBACK UNSUBACK PINGRESP PUBACK PUBREC".split()]
@@ -47,7 +47,7 @@ class Sessions:
         self.clean = hello.flags("clean_session")
         self.level = hello.numbers("level")
         self.is_refused = answer.flags("return_code")
-        # At level 5 the server may have a keep alive time of its own.
+        # At level 5 the server may set another keep alive time.
         own = answer.numbers("keep_alive_s", -1)
         self.keep_alive_s = np.where(own < 0, hello.numbers("keep_alive_s"), own)
         limits = [one.numbers("receive_maximum") for one in (hello, answer)]
@@ -60,7 +60,7 @@ class Sessions:
             kinds[kind] = [_ENDINGS.index(reason) for reason in reasons]
         self._ending = self.at_goodbye(kinds[rows.kind, rows.direction], 0)
         self.end = self.at_goodbye(rows.ts, rows.end_of)
-        # Seconds that each session outlives its connection.
+        # How many seconds each session lives on after its connection.
         own = answer.numbers("session_expiry_s", -1)
         at_5 = np.where(own < 0, hello.numbers("session_expiry_s"), own)
         expiry_s = np.where(self.level == 5, at_5, np.where(self.clean, 0, _NEVER_S))
@@ -72,7 +72,7 @@ class Sessions:
         self._number(count)
 
     def _one_way(self, count):
-        # Packets of one side only, some of which the other side must have answered.
+        # Packets of one side only, although the other side must have answered some.
         rows = self.rows
         is_packet = rows.is_packet & rows.is_captured
 
@@ -84,12 +84,12 @@ class Sessions:
         needs |= np.isin(rows.kind, _MUST_BE_ANSWERED)
         asked = counted(needs)
         answered = counted(np.isin(rows.kind, _ANSWERS) | needs)
-        # A CONNECT alone may have met a server that does not talk.
+        # If there is only CONNECT, the server may not have answered.
         only_client = (sides[1] == 0) & (sides[0] > 1) & (asked > 0)
         return only_client | ((sides[0] == 0) & (sides[1] > 1) & (answered > 0))
 
     def _number(self, count):
-        # Among connections that were not refused; `before` is the client's one before.
+        # Only connections that were not refused; `before` is the client's last one before.
         rows = self.rows
         self.is_known = np.zeros(count, bool)
         self.is_forgotten = np.zeros(count, bool)
@@ -101,8 +101,8 @@ class Sessions:
         first = np.flatnonzero(is_first)[np.cumsum(is_first) - 1]
 
         is_over = ~is_first & (self.lapse[before] <= rows.start_of[one])
-        # Does a session begin here, as far as was captured?  Level 3 has no way to say that no
-        # session was found.
+        # Does a session begin here, as far as the capture shows?  A broker of level 3 cannot say
+        # that it found none.
         present = self.answer.numbers("session_present", -1)[one]
         is_told = (self.level[one] > 3) & (present >= 0)
         begins = np.where(is_told, present == 0, self.clean[one] | is_over)
@@ -110,25 +110,25 @@ class Sessions:
         self._server, self._servers = servers(rows.strings("connection", rows.first_of[:count]))
         server = self._server
         is_elsewhere = ~is_first & (server[one] != server[before])
-        # Had the server to know it, as both said?
+        # Did both sides say that the server has to know the session?
         has_both = (self.hello.row >= 0) & (self.answer.row >= 0)
         is_kept = ~is_first & has_both[before] & ~is_over & ~self.clean[one]
         is_kept &= begins & (self.level[one] > 3)
-        # Has it been to servers that know nothing of each other?
+        # Was the client connected to servers that do not know each other?
         moves = np.cumsum(is_kept & is_elsewhere) - (is_kept & is_elsewhere)
         is_apart = moves > moves[first]
         is_back = is_elsewhere & is_apart & ~begins
         follows = (begins & ~is_first) | is_back
         number[one] = np.cumsum(follows) - np.cumsum(follows)[first]
-        # From a beginning on until it is back where nothing is known.
+        # Known from a beginning on, until it comes to a server where nothing is known.
         last = np.where(begins | is_back, np.arange(len(one)), -1)
         last = np.maximum.accumulate(last)
         self.is_known[one] = (last >= first) & begins[last]
-        # Files in the order of their names, against their times: the clock was set.
+        # Files whose names and times are in different orders: the clock was set.
         codes, names = dictionary(rows.strings("capture", rows.first_of[:count]))
         is_turned = np.diff(ranks(names)[codes], prepend=0) < 0
         self.is_forgotten[one] = is_kept & ~is_elsewhere & ~is_turned[one]
-        # A refused connection is of the session that the one before it had.
+        # A refused connection belongs to the session of the one before it.
         last = np.maximum.accumulate(np.where(self.is_refused, -1, np.arange(count)))
         is_mine = (last >= 0) & (rows.client_of[last] == rows.client_of)
         self.number = np.where(is_mine, number[last], 0)
@@ -136,7 +136,7 @@ class Sessions:
         is_bye = self.ended("disconnect")
         fins = (rows.kind == TYPES["TCP_FIN"]) & (rows.direction == 1)
         ends = is_bye, is_bye & rows.connections_with(fins)
-        # At least one connection before, and none that may have taken anything with it.
+        # There was a connection before, and each ended so that nothing of it can be missing.
         first = np.searchsorted(rows.client_of, rows.client_of)
         before = np.arange(count) - first
         byes = np.cumsum(ends, axis=1) - ends
@@ -211,6 +211,6 @@ def _known(numbers):
 
 
 def _sums(rows, values):
-    # Over the rows of each connection.
+    # -> `function` over the rows of each connection.
     total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))
     return np.diff(total[rows.first_of])

@@ -14,8 +14,8 @@ from .messages import GRACE_US
 from .rows import FAR
 from .traffic import flags, numbers
 
-HEADER_BYTES = 16  # of a PUBLISH at most, beside topic and properties
-SHARED = "$share/"  # how filters of groups begin
+HEADER_BYTES = 16  # the most that a PUBLISH has beside topic, properties and payload
+SHARED = "$share/"  # filters of shared subscriptions begin so
 
 
 def are_wild(filters):
@@ -53,7 +53,7 @@ class Spans:
         self.place = names.site_asked[rows][self.span] * len(names.topics) + topic
         self.begin, self.end = numbers(chosen, "begin"), numbers(chosen, "end")
         self.last, self.qos = numbers(chosen, "last_seen"), numbers(chosen, "qos")
-        # What came shortly before had to wait as well: deliveries lag behind.
+        # A message that came shortly before had to wait, too, as deliveries are late.
         self.stuck = numbers(chosen, "stuck_since", FAR) - GRACE_US
         self.full = numbers(chosen, "full_since", FAR) - GRACE_US
         self.assumed = numbers(chosen, "assumed_since", FAR)
@@ -117,8 +117,8 @@ class Spans:
 
     @staticmethod
     def _sums(lists, span, function, times):
-        # Sums of function(begin, end, time) over the list of each span: one step for the
-        # first entries of all, one for the second ones, and so on.
+        # -> the sum of function(begin, end, time) over the list of each span.  One step adds the
+        # first entries of all, the next step the second ones, and so on.
         (begins, first), (ends, _) = lists
         total = np.zeros(len(span), np.int64)
         if not len(begins):
@@ -139,7 +139,7 @@ def _before(begin, end, times):
 
 
 def _lists(table, name):
-    # A column of lists of times -> (all of them in a row, where each list begins).
+    # A column of lists of times -> (all times, where each list begins).
     column = whole(table[name])
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     values = column.flatten().cast(pa.int64()).to_numpy()
@@ -148,7 +148,7 @@ def _lists(table, name):
 
 def matched(filters, topics):
     """{filter: places of the topics that it matches}; `topics` are sorted, each is there once."""
-    # Topics that begin like a filter are neighbours in order, so each is compared with few.
+    # Sorted topics that begin like a filter are neighbours, so each filter meets few of them.
     known = {name: place for place, name in enumerate(topics)}
     found: dict[str, Sequence[int]] = {}
     for text in filters:

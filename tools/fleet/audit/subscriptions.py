@@ -25,20 +25,20 @@ _SUBSCRIBE, _SUBACK = TYPES["SUBSCRIBE"], TYPES["SUBACK"]
 _UNSUBSCRIBE, _UNSUBACK = TYPES["UNSUBSCRIBE"], TYPES["UNSUBACK"]
 # Subscription options of level 5 (§3.8.3.1); below it their bits are 0.
 _NO_LOCAL, _AS_PUBLISHED = 4, 8
-PAUSE_US = 1_000_000  # without a delivery: nothing waits in the broker
-OFTEN = 10  # deliveries that stand for a subscription which was not captured
+PAUSE_US = 1_000_000  # if none is delivered for so long, nothing waits in the broker
+OFTEN = 10  # so many deliveries imply a subscription that was not captured
 
 
 def subscriptions(rows, sessions, gaps, flows, clock):
     """-> (the `schemas.SUBSCRIPTIONS` table, [(row, filter, code)] of those refused)."""
     at = np.flatnonzero(np.isin(rows.kind, [_SUBSCRIBE, _SUBACK, _UNSUBSCRIBE, _UNSUBACK]))
     found, refused = _Spans(), []
-    # Asked and answered, in whatever order the capture shows the two.
+    # The request and its answer, in any order in the capture.
     waiting: dict[tuple, SimpleNamespace] = {}
     for packet in _packets(rows, sessions, at):
         other = waiting.pop(packet.exchange, None)
         if packet.kind == _UNSUBSCRIBE:
-            # Nothing has to be passed on from here on, unless the broker says that it refuses.
+            # From here on nothing has to be passed on, unless the broker refuses the request.
             found.end(packet.session, packet.detail.get("filters", []), packet.ts)
         if other is None or other.kind == packet.kind:
             waiting[packet.exchange] = packet
@@ -61,8 +61,8 @@ def subscriptions(rows, sessions, gaps, flows, clock):
 
 
 def _packets(rows, sessions, at):
-    # Each SUBSCRIBE and UNSUBSCRIBE, and what answers one, which is of the same `exchange`.  The
-    # fields were read as those of level 4 where the level was not captured.
+    # Each SUBSCRIBE, UNSUBSCRIBE and answer; a request and its answer have one `exchange`.  If the
+    # level was not captured, the fields were read as those of level 4.
     at = at[(rows.level[at] == 4) | (rows.numbers("level", at) > 0)]
     where, details = rows.connection[at], parsed(rows.strings("detail", at))
     both = rows.client[at], sessions.number[where], where, rows.packet_id[at]
@@ -154,7 +154,7 @@ def _table(rows, sessions, flows, missing, told, implied):
     for name in ("packet_bytes_max", "assumed_since", "stuck_since", "full_since"):
         values = getattr(lives, name)[of]
         if name == "packet_bytes_max" and implied:
-            # What the client takes was not captured, only what it took: it may be larger.
+            # The client's limit was not captured, only what it took: the limit may be larger.
             at = np.flatnonzero((rows.kind == PUBLISH) & (rows.direction == 1))
             both = rows.connection[at], rows.packet_bytes[at] + HEADER_BYTES + 1
             largest = over(np.maximum, len(rows.client_of), *both, HEADER_BYTES + 1)
@@ -173,12 +173,11 @@ def _lists(sizes, times):
 
 
 def _holes(rows, gaps, flows, clock):
-    # {client: (begins, ends)} of bytes that are missing; what a client acknowledges and
-    # was not seen was missed as well, and so was what nobody knows the topic of.  Times that
-    # were there twice say as little.
+    # -> {client: (begins, ends)} of missing bytes.  Also missing: what a client acknowledges and
+    # the capture lacks, messages without a known topic, and times that the capture has twice.
     found: dict = {}
     stray = flows.row[(flows.flow < 0) & np.isin(flows.kind, (PUBACK, PUBREC))]
-    # Deliveries by an alias that was given before the capture, or in missing bytes.
+    # Deliveries by an alias that was set before the capture, or in missing bytes.
     is_empty = np.append(pc.equal(rows.topics, "").to_numpy(zero_copy_only=False), True)
     is_nameless = (rows.kind == PUBLISH) & (rows.direction == 1) & rows.is_captured
     is_nameless &= is_empty[rows.topic] & (rows.level == 5)
@@ -210,7 +209,7 @@ class _Lives:
         self._of = self.places(rows.client_of, sessions.number)  # each connection
         at = rows.connections_of[:-1]
         self.last_seen = np.maximum.reduceat(rows.end_of, at) if len(at) else rows.end_of
-        # The session's last connection decides when it is over, or the next session does.
+        # A session ends with its last connection, or when the next one begins.
         first = self._first
         end = np.minimum(sessions.lapse[keep[last]], self.last_seen[client[last]])
         follows = np.flatnonzero(client[first[1:]] == client[first[:-1]])
@@ -251,7 +250,7 @@ class _Lives:
         self.assumed_since = self._over(np.minimum, before)
 
     def _asked(self, rows):
-        # What comes from the broker's store comes behind one of these.
+        # Messages from the broker's store come behind one of these.
         def of(at):
             return self._of[rows.connection[at]]
 
@@ -264,7 +263,7 @@ class _Lives:
         self.asked = _lists(np.bincount(of(at), minlength=count), rows.ts[at])
 
     def _stuck(self, rows, flows):
-        # Deliveries without their last acknowledgement: what comes behind may have to wait.
+        # Deliveries without their last acknowledgement: later messages may have to wait.
         sent = (rows.direction[flows.publish_row] == 1) & ~flows.is_complete & flows.is_known
         row = flows.publish_row[sent]
         of = self._of[rows.connection[row]]
@@ -276,8 +275,8 @@ class _Lives:
             since[of[rank == limit]] = ts[rank == limit]
 
     def _busy(self, rows, sessions, flows):
-        # When a client had deliveries to answer, with pauses that are shorter than one in which
-        # a broker sends what waits; only what goes on for so long that something may be lost.
+        # Times in which a client had deliveries to answer, with pauses too short for a broker to
+        # send what waits.  Times too short to lose anything are left out.
         sent = Quota(rows, flows)
         at = np.flatnonzero(sent.direction == 1)
         connection, begin = sent.connection[at], sent.begin[at]

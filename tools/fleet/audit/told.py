@@ -62,10 +62,10 @@ def parsed(details):
 def read(details):
     """-> (the place of each among the dicts; those of a `detail` column, and {} behind them)"""
     codes, texts = dictionary(details)
-    # One call for all: most of the time would go into calling.
+    # One call for all rows, as the calls would take most of the time.
     said = json.loads("[%s]" % ",".join([text or "{}" for text in [*texts.to_pylist(), None]]))
     return np.where(codes < 0, len(said) - 1, codes), said
 
 
-# An id with an escaped character in it stays.
+# An id with an escaped character is kept as it is.
 _CLIENT_ID, _NOBODY = r'"client_id":"[^"\\]*"', '"client_id":""'

@@ -31,7 +31,7 @@ class Names:
         self.client, self.client_asked, self.client_of_will = np.split(who, cuts)
         servers, _ = _encode([one["server"] for one in tables])
         self.server, self.server_asked, self.server_of_will = servers
-        # Of a message by an alias that was given in missing bytes nobody knows the topic.
+        # If an alias was set in missing bytes, the topic of its messages is not known.
         self.has_topic = np.array([bool(name) for name in self.topics], bool)[self.topic]
         self.is_captured = numbers(messages, "packet_bytes") > 0
 
@@ -41,7 +41,7 @@ class Names:
 
 
 def _joined(columns):
-    # Columns of strings behind each other, coded by one dictionary.
+    # -> columns of strings, one behind the other, coded by one dictionary.
     columns = [whole(one) for one in columns]
     coded = [
         one if pa.types.is_dictionary(one.type) else one.dictionary_encode() for one in columns
@@ -50,7 +50,7 @@ def _joined(columns):
 
 
 def _encode(columns):
-    # -> (the numbers of each column's strings; all strings, behind them None for null).
+    # -> (the numbers of each column's strings; all strings, then None for null).
     codes, values = dictionary(_joined(columns))
     values = values.to_pylist()
     codes = np.where(codes < 0, len(values), codes).astype(np.int64)
@@ -65,7 +65,7 @@ _NUMBERS = (
 
 
 class Facts:
-    # Columns of all messages as numpy arrays; FAR where a time is null, -1 elsewhere.
+    # -> columns of all messages as numpy arrays.  Null is FAR for a time, else -1.
     def __init__(self, messages):
         self.is_published = is_published(messages)
         for name in _FLAGS:
@@ -75,7 +75,7 @@ class Facts:
         self.is_reading = flags(messages["sequence"].is_valid())
         for name in _NUMBERS:
             setattr(self, name, numbers(messages, name))
-        # Marked as a repetition from its first PUBLISH on.
+        # Its first PUBLISH in the capture is marked as a repetition.
         times_sent = numbers(messages, "times_sent")
         self.is_marked = numbers(messages, "times_dup") >= times_sent
         self.is_repeated = (times_sent > 1) | flags(messages["is_sent_before"])
@@ -110,7 +110,7 @@ class Published:
     """
 
     def __init__(self, facts, names, wills):
-        # What the broker refused it passes on to nobody.
+        # The broker passes on nothing that it refused.
         is_taken = facts.is_published & ~facts.is_refused
         row = np.flatnonzero(is_taken & (facts.qos < 3) & names.has_topic)
         sent, age_s = facts.first_sent[row], facts.expiry_s[row]
@@ -160,7 +160,7 @@ class Delivered:
 
 
 def _is_stored(names, spans, row, ts):
-    # For deliveries with RETAIN: do they come from the broker's store, as the flag says?
+    # -> for deliveries with RETAIN: do they come from the broker's store, as the flag says?
     width = int(max(spans.place.max(initial=0), names.place[row].max(initial=0))) + 1
     keys = names.client[row] * width + names.place[row]
     theirs = spans.client[spans.span] * width + spans.place

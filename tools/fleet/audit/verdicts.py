@@ -13,7 +13,7 @@ from .rows import FAR, grouped, running_max, running_max_breaks
 from .rules import LOSSES
 from .subscriptions import PAUSE_US
 
-# A plain payload that is published again and again tells little about a single delivery.
+# A short payload may be published again and again, so it does not identify a delivery.
 _DISTINCT_BYTES = 8
 
 
@@ -34,13 +34,13 @@ class Lost:
         self.at = np.flatnonzero(missing)
         some, is_before, is_behind = _around(route, found.is_got, self.at)
         same = grouped(route, expected.qos)
-        # What comes at QoS 0 overtakes what waits, and may be another one of equal value; what
-        # another session got says nothing of what waited in this one.
-        # What it was not seen to answer the broker got when that was sent, and what it delivered
-        # it had.
+        # QoS 0 overtakes what waits, and may be another message of equal value.  What another
+        # session got does not tell what waited in this one.
+        # If the capture lacks the broker's answer, it got the message when that was sent, and at
+        # the latest when it delivered it.
         accepted = published.accepted[expected.message]
         taken = np.minimum(np.where(accepted < FAR, accepted, expected.ts), found.when)
-        # What the broker sent past others that it held says nothing of what is behind those.
+        # A message that overtook others in the broker does not tell what waited behind those.
         is_inline = (found.when < FAR) & ~_overtakes(expected, found, taken, self.at)
         earlier, _ = _neighbours(same, taken, found.when < FAR, self.at)
         _, later = _neighbours(same, taken, is_inline, self.at)
@@ -55,7 +55,7 @@ class Lost:
         has_strange = marked(len(found.equal), found.group[np.asarray(strange, np.int64)])
         behind &= ~has_strange[found.groups[self.at]]
         waits = some & self._may_wait(published, expected, found, is_inline)
-        # Of equal ones nobody knows which of them waits.
+        # Where payloads are equal, it is not known which message waits.
         value = found.groups[self.at]
         has_waiting = np.bincount(value, waits, len(found.equal)) > 0
         waits |= some & has_waiting[value] & expected.is_busy[self.at] & ~behind
@@ -69,7 +69,7 @@ class Lost:
         self.reason[implied & ~waits] = _IMPLIED
         self.reason[found.is_blurred[found.groups[self.at]]] = _BLURRED
         if is_group:
-            # A member that was not captured would have got its share, or half of that.
+            # A member that was not captured would have got its share, or at least half of it.
             got = np.bincount(expected.pair, found.is_got)[expected.pair[self.at]]
             lacks = np.bincount(expected.pair[self.at])[expected.pair[self.at]]
             shares = expected.more_copies[self.at] + 2
@@ -77,7 +77,7 @@ class Lost:
             self.reason = np.where(is_all, _MEMBERS, _GROUP)
         between = np.flatnonzero(self.reason == _BETWEEN)
         value, behind = found.groups[self.at[between]], found.when[later[between]]
-        # In its place among the others, an equal one may be this one.
+        # An equal message that came in its place may be this one.
         low = np.maximum(found.when[earlier[between]], expected.ts[self.at[between]] - SKEW_US)
         came = _of_groups(found.groups, self.at[between])
         came = came[found.when[came] < FAR]
@@ -87,7 +87,7 @@ class Lost:
             copies, times = again
             is_late = _is_any(copies, times, value, behind, behind + LATE_US)
             self.reason[between[is_late]] = _TWICE
-        # What may get lost at QoS 0 is told where a payload of its own shows it.
+        # A loss at QoS 0 is reported only if no other message has this payload.
         is_told = is_before & is_behind & (found.equal[found.groups[self.at]] == 1) & ~elsewhere
         at_0 = expected.qos[self.at] == 0
         self.reason[at_0] = _BETWEEN
@@ -97,11 +97,11 @@ class Lost:
         self.is_explained = known[self.reason]
 
     def _may_wait(self, published, expected, found, is_inline):
-        # Nothing behind it came in time, and what came around it had waited in the broker: up to
-        # the end of the session, or until the message was too old.
+        # No later message came in time, and those around it had waited in the broker, until the
+        # session ended or the message expired.
         at, message = self.at, expected.message
         accepted = published.accepted[message]
-        # When the broker took others on nobody knows.
+        # For others it is not known when the broker accepted them.
         is_got = is_inline & (expected.qos > 0) & found.is_told & (accepted < FAR)
         waited = is_got & (found.when - np.minimum(accepted, found.when) >= PAUSE_US)
         earlier, later = _neighbours(expected.pair, accepted, is_got, at)
@@ -109,7 +109,7 @@ class Lost:
         expires = published.expires[message][at]
         is_over = expires < FAR
         deadline = np.minimum(expires, expected.until[at])
-        # Behind one that had waited, what comes at once did not pass this one in the queue.
+        # A message that came at once behind one that waited did not overtake this one.
         _, slow = _neighbours(expected.pair, accepted, waited, at)
         passing = np.where(before, slow, later)
         is_passed = (passing >= 0) & (found.when[passing] <= deadline)
@@ -120,9 +120,9 @@ class Lost:
 
     @staticmethod
     def _is_regular(expected, found, route, missing):
-        # Where nobody saw what the client had asked for: it gets nearly all that this producer
-        # sends here, and what came before and behind.  In a shared subscription others get the
-        # rest, so where others like it get what it does not, they get what it gets, too.
+        # The subscription was not captured, but the client gets nearly all that this producer
+        # sends here, also before and after.  It is no shared one: others that get what it does
+        # not get what it gets, too.
         if not expected.is_implied.any():
             return missing
         at = np.flatnonzero(missing & expected.is_implied)
@@ -139,7 +139,7 @@ class Lost:
 
 
 def _is_any(group, when, wanted, low, high):
-    # For each wanted group: has it an entry at these times, both included?
+    # -> for each wanted group: has it an entry from `low` to `high`, both included?
     if not len(group) or not len(wanted):
         return np.zeros(len(wanted), bool)
     start = min(when.min(), low.min())
@@ -151,8 +151,8 @@ def _is_any(group, when, wanted, low, high):
 
 
 def _is_sent_anew(facts, published, expected, found, producer):
-    # Marked as a repetition in a session that began anew, of a message that was not done in
-    # the one before: if that one was delivered, this one need not be.
+    # A new session repeats, with DUP, a message that was not finished in the one before.  If that
+    # one was delivered, this one need not be.
     row = published.row[expected.message]
     is_marked = (row >= 0) & facts.is_marked[row] & (expected.qos > 0)
     if not is_marked.any():
@@ -163,7 +163,7 @@ def _is_sent_anew(facts, published, expected, found, producer):
 
 
 def _around(group, mask, at):
-    # For the entries `at`: is the mask set anywhere in their group, before, behind them?
+    # -> for the entries `at`: is the mask set anywhere in their group, before them, behind them?
     order, place = _places(group, at, np.arange(len(group)))
     count = np.concatenate(([0], np.cumsum(mask[order])))
     begin, end = (np.searchsorted(group[order], group[at], side) for side in ("left", "right"))
@@ -173,8 +173,8 @@ def _around(group, mask, at):
 
 
 def _overtakes(expected, found, taken, at):
-    # Of subscribers and topics that miss something: which messages came a second and more before
-    # one that the broker had taken on earlier (but for one that it had forgotten for long)?
+    # -> for subscribers and topics that lack a message: which messages came at least a second
+    # before one that the broker had accepted earlier, and not long ago?
     is_asked = marked(int(expected.pair.max(initial=-1)) + 1, expected.pair[at])
     some = np.flatnonzero(is_asked[expected.pair] & (found.when < FAR) & (expected.qos > 0))
     some = some[found.when[some] - taken[some] < LATE_US]
@@ -184,8 +184,8 @@ def _overtakes(expected, found, taken, at):
 
 
 def _neighbours(group, when, mask, at):
-    # For the entries `at`: the nearest ones in their group, taken on by the broker before and
-    # behind, for which the mask is set; -1 where there is none.
+    # -> for the entries `at`: the nearest in their group with the mask set, by the time at which
+    # the broker accepted them, before and after; -1 for none.
     order, place = _places(group, at, when)
     here, is_set = place[at], mask[order]
     before = np.maximum.accumulate(np.where(is_set, np.arange(len(order)), -1))[here]
@@ -208,14 +208,14 @@ def _places(group, at, when):
 
 
 def _of_groups(group, at):
-    # All entries of the groups that the entries `at` are of: mostly a few of very many.
+    # -> all entries in the groups of the entries `at`, usually a few of very many.
     return np.flatnonzero(marked(int(group.max(initial=-1)) + 1, group[at])[group])
 
 
 # Places in `LOSSES`.
 _BETWEEN, _SOME, _ASSUMED, _STUCK, _FULL, _OTHERS, _NONE, _ELSEWHERE = range(4, 12)
 _GROUP, _IMPLIED, _WAITS, _BLURRED, _AWAY, _EQUAL, _TWICE, _MEMBERS, BRIDGED = range(12, 21)
-_REGULAR = 9  # so many delivered for each that is not
+_REGULAR = 9  # so many messages are delivered for each that is not
 
 
 def is_plain_known(facts, published, expected, delivered, found):
@@ -232,7 +232,7 @@ def is_plain_known(facts, published, expected, delivered, found):
 
 
 def _differs(group, values):
-    # For each entry: is its value another one than the first of its group?
+    # -> for each entry: does its value differ from the smallest of its group?
     count = int(group.max(initial=-1)) + 1
     return values != over(np.minimum, count, group, values, FAR)[group]
 
@@ -256,18 +256,19 @@ class Copies:
         extra, pair, row, group = (values[~allowed] for values in (extra, pair, row, group))
         sent = published.row[expected.message]
         at_two = (delivered.qos[extra] == 2) & ~facts.is_marked[row]
-        # One of them may be of a message from before the capture.
+        # One of them may belong to a message from before the capture.
         early = np.bincount(found.group[delivered.is_early], minlength=count) > 0
         alone = found.equal[group] == 1
         few = _is_one_of_few(found, expected.pair, group, extras)
-        # What is short says little; what came around it once, in a session that is known, more.
+        # A short payload says little, but more if the messages around it came once, in a session
+        # that is known.
         is_told = few & facts.is_known[row] & (extras[group] == 1)
         distinct = alone & (is_told | (facts.payload_bytes[row] >= _DISTINCT_BYTES))
         distinct &= known[pair]
         # A client whose CONNECT was not captured may have had a will.
         distinct &= marked(count, found.groups[(sent >= 0) & facts.has_client[sent]])[group]
         reading = facts.is_reading[row]
-        # A repetition is known by what it says, or by its publisher, who repeated it.
+        # A repetition is known by its reading, or because its publisher repeated it.
         again = marked(count, found.groups[(sent >= 0) & facts.is_repeated[sent]])
         is_again = again[group] & known[pair] & ~early[group]
         is_repeated = reading | is_again | facts.is_marked[row]
@@ -281,9 +282,9 @@ class Copies:
 
 
 def _is_one_of_few(found, pair, group, extras):
-    # For these groups with more deliveries than messages: did what came before and behind come
-    # once?  Of a client from before the capture nobody knows what it had subscribed to, and
-    # where two filters match all messages come twice.
+    # -> for these groups with more deliveries than messages: did the messages before and after
+    # come once?  The subscriptions of a client from before the capture are not known, and where
+    # two filters match all messages come twice.
     got = np.flatnonzero(found.is_got)
     if not len(got):
         return np.zeros(len(group), bool)
@@ -309,7 +310,7 @@ class Late:
         sent, row = published.row[message], delivered.row[at]
         keep = (sent >= 0) & (delivered.qos[at] == published.qos[message])
         keep &= ~pairs.is_shared[delivered.pair[at]] & ~facts.is_marked[row]
-        # When the broker got what was sent twice is not known.
+        # It is not known when the broker got a message that was sent twice.
         keep &= ~facts.is_repeated[sent]
         if exempt:
             is_exempt = [any(matches(f, n or "") for f in exempt) for n in names.topics]
@@ -319,18 +320,18 @@ class Late:
         group = grouped(*keys, delivered.qos[at])
         order = np.lexsort((facts.position[delivered.row[at]], group))
         late = order[running_max_breaks(group[order], facts.position[sent][order])]
-        # Nor does one of equal payloads tell which it is, when another of them was sent twice,
-        # or at another QoS, as those of QoS 2 are passed on when they are released.
+        # Equal payloads do not tell messages apart if one was sent twice, or at another QoS:
+        # those of QoS 2 are passed on when they are released.
         row, qos = published.row[expected.message], published.qos[expected.message]
         is_mixed = ((row >= 0) & facts.is_repeated[row]) | (qos != expected.qos)
         mixed = marked(len(found.equal), found.groups[is_mixed])
-        # Copies for several subscriptions may come by several queues, and are not told apart.
+        # Copies for several subscriptions may come by several queues, and cannot be told apart.
         copied = marked(len(found.equal), found.group[found.is_extra])
         may_copy = np.bincount(found.groups, expected.more_copies, len(found.equal)) > 0
         late = late[~(copied & may_copy)[found.group[at[late]]]]
         late = late[facts.is_reading[delivered.row[at[late]]] | ~mixed[found.group[at[late]]]]
         at, entry = at[late], entry[late]
-        # Only a payload of its own says which message it is, unless all came soon.
+        # Only a unique payload identifies its message, unless all came soon.
         reading = facts.is_reading[delivered.row[at]]
         pair, group = delivered.pair[at], found.group[at]
         wait = delivered.ts[at] - expected.ts[entry]

@@ -82,13 +82,13 @@ def _not_repeated(rows, sessions, flows):
 
 
 def _split(is_moved, at, *said):
-    # What takes two connections apart from what one shows.
+    # First what one connection shows, then what takes two.
     yield at[~is_moved], *said
     yield at[is_moved], *said, "moved"
 
 
 def _packets(rows, sessions):
-    # What each packet shows by itself.
+    # What one packet shows.
     kind, qos, is_publish = rows.kind, rows.qos, rows.kind == PUBLISH
     # Level 3 sets DUP when one of these is sent again (31-2.1-DUP); later levels do not.
     # Without CONNECT, level 4 may be 3.
@@ -119,7 +119,7 @@ def _of_topics(is_such, rows):
 
 
 def _errors(rows, sessions, gaps):
-    # Behind missing bytes, and where the beginning is missing, it may not be a packet.
+    # After missing bytes, and without the beginning, it may be no packet.
     def clear(at):
         connection = rows.connection[at]
         is_whole = (sessions.hello.row >= 0)[connection]
@@ -163,11 +163,11 @@ def _faults_of(hello, size):
 
 def _connacks(rows, sessions):
     # The first packet of the server, where the beginning of the connection was captured.
-    # At level 5 the two may first settle by AUTH who the client is.
+    # At level 5 AUTH may come first.
     is_auth = (rows.kind == TYPES["AUTH"]) & (rows.level == 5)
     is_packet = (rows.is_packet & ~is_auth) | (rows.kind == TYPES["GAP"])
     first = rows.firsts(np.flatnonzero((rows.direction == 1) & is_packet))
-    # Only the server's own SYN tells where its bytes begin.
+    # Only the server's SYN shows where its bytes begin.
     is_begun = ((sessions.hello.row >= 0) & rows.is_opened(1))[rows.connection[first]]
     is_right = (rows.kind[first] == TYPES["CONNACK"]) | (rows.kind[first] == TYPES["GAP"])
     bad = first[is_begun & ~is_right]
@@ -177,7 +177,7 @@ def _connacks(rows, sessions):
 
 
 def _first_and_last(rows, gaps):
-    # CONNECT comes first, and once; behind DISCONNECT comes nothing more of the client.
+    # CONNECT comes first, and once.  After DISCONNECT the client sends nothing.
     kind, connection = rows.kind, rows.connection
     is_bytes = rows.is_packet | np.isin(kind, _NO_PACKETS)
     at = np.flatnonzero((rows.direction == 0) & is_bytes)
@@ -250,9 +250,9 @@ def _strays(rows, sessions, gaps, flows):
         # Of a connection with one side in the capture every answer is a stray.
         clear = sessions.is_known[connection] & ~sessions.is_one_way[connection]
         clear &= ~gaps.any_since(starts[connection], at)
-        # Nothing tells of bytes missing at the end of what was captured of the other side.
+        # Bytes missing at the end of the other side leave no trace.
         clear &= last[connection, 1 - rows.direction[at]] > at
-        # A gap behind it may hide the PUBLISH just as well: packets cross.
+        # A gap behind it may hide the PUBLISH, too, as packets cross.
         ends = rows.first_of[connection + 1] - 1
         clear &= ~gaps.any_since(starts[connection], np.minimum(at + 64, ends))
         is_moved = starts[connection] < rows.first_of[connection]
@@ -261,10 +261,10 @@ def _strays(rows, sessions, gaps, flows):
 
 
 def _unreleased(rows, flows):
-    # Receivers may wait for PUBREL before they hand a message on: without one it is lost.
+    # A receiver may wait for PUBREL before it hands a message on: without PUBREL it is lost.
     received = flows.stage_row["pubrec"]
     waits = (flows.qos == 2) & (received < FAR) & (flows.stage_row["pubrel"] == FAR)
-    # That it came is told by the answer to it, too.
+    # Its answer proves, too, that it came.
     waits &= ~flows.is_complete & ~flows.is_reused & flows.is_known
     at, received = flows.publish_row[waits], received[waits]
     side, where = rows.direction[at], rows.connection[received]
@@ -273,7 +273,7 @@ def _unreleased(rows, flows):
     last = over(np.maximum, (2, len(rows.client_of)), of, rows.ts[packet], 0)
     is_late = last[side, where] >= rows.ts[received] + GRACE_US
     at, received, side, where = (one[is_late] for one in (at, received, side, where))
-    # It had read what it answered, and so what came before that.
+    # What it answered it had read, with all that came before.
     is_here = flows.answer_row < FAR
     row, answer = flows.publish_row[is_here], flows.answer_row[is_here]
     row = row[rows.connection[row] == rows.connection[answer]]
@@ -301,7 +301,7 @@ def _orders(rows, flows):
         mask &= (cause < FAR) & (effect < FAR)
         cause, effect = cause[mask], effect[mask]
         same = rows.connection[cause] == rows.connection[effect]
-        # Each in its cause's place is in order without sorting.
+        # If each stands in the place of its cause, they are in order without sorting.
         follows = np.full(len(rows), -1)
         follows[cause[same]] = effect[same]
         effect = follows[follows >= 0]
@@ -322,7 +322,7 @@ def silences(rows, sessions, gaps, clock):
     at = np.flatnonzero((rows.direction == 0) & rows.is_packet)
     follows = np.flatnonzero(~begins(rows.connection[at]))
     row, before = at[follows], at[follows - 1]
-    # What the capture missed was not silence.
+    # Packets that the capture missed are no silence.
     seen = ~gaps.touch(before, row)
     row, before = row[seen], before[seen]
     silence = rows.ts[row] - rows.ts[before]

@@ -15,7 +15,7 @@ from .traffic import flags, numbers
 
 _DISCONNECT = TYPES["DISCONNECT"]
 _WITH_WILL = 4  # reason code of level 5
-# A broker may notice the end of a connection before the capture shows it.
+# A broker may notice the end of a connection so long before the capture shows it.
 _BEFORE_US = 1_000_000
 
 
@@ -27,7 +27,7 @@ def wills(rows, sessions):
     chosen = chosen[~rows.connections_with(bye)[chosen]]
     hello = [sessions.hello[one] for one in chosen.tolist()]
     first = rows.first_of[chosen]
-    # The end of the connection was seen, and its will had not to wait.
+    # The end of the connection was captured, and its will had no delay.
     is_over = ~(sessions.ended("open") | sessions.ended("disconnect"))[chosen]
     columns = {
         **rows.columns(("site", "client_id", "connection"), first),

@@ -132,11 +132,11 @@ def read_frames(path, tally, begin=0, until=None, known=(), chunk_bytes=CHUNK_BY
                 walker = pcap.Walker(pcap.read_header(start), tally)
             else:
                 raise CaptureError(0, "not a capture" if start else "empty file")
-            # What is compressed cannot be sought in.
+            # A compressed file has no seek().
             (stream.seek if begin else stream.read)(base)
             yield from chunks.read(stream, walker, tally, base, until, chunk_bytes)
         except CaptureError as error:
-            # A file of which not even the head is there may only just have been begun.
+            # A file without its whole head may have just been begun.
             is_begun = len(start) < len(pcapng.SECTION_MAGIC) or pcap.is_pcap(start)
             (tally.cut_short if is_begun else tally.error)(*error.args)
 
@@ -164,7 +164,7 @@ def ranges(path, range_bytes):
         elif pcap.is_pcap(start):
             records = pcap.Walker(pcap.read_header(start))
             cuts += ((place, ()) for place in _cuts(stream, records, size, range_bytes))
-        # All of it is read: not in a store.
+        # This reads the whole file, so not in a store.
         elif pcapng.is_pcapng(start) and not isinstance(path, places.Remote):
             stream.seek(0)
             cuts += pcapng.cuts(stream, size, range_bytes)
@@ -175,8 +175,8 @@ def ranges(path, range_bytes):
 def _cuts(stream, walker, size, range_bytes):
     before = begin = pcap.HEADER_BYTES
     for goal in range(begin + range_bytes, size - range_bytes // 2, range_bytes):
-        # A record inside a recorded payload may lead into the true chain, so the search
-        # begins farther ahead than a false start can last.
+        # A record inside a recorded payload may lead into the true chain.  So the search begins
+        # earlier, by more than a false start can last.
         first = max(begin, goal - chunks.SYNC_BYTES)
         stream.seek(first)
         data = stream.read(3 * chunks.SYNC_BYTES)

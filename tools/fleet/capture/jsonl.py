@@ -18,7 +18,7 @@ from .files import opened
 from .frames import padded
 
 _BATCH_ROWS = 50_000
-_MOST_BYTES = 268_435_455  # of a packet, so of its payload too
+_MOST_BYTES = 268_435_455  # the largest packet, so also the largest payload
 
 
 def read_events(source, tally, counters=payloads.COUNTERS):
@@ -47,7 +47,7 @@ def _row(line, offset, tally):
         fields = json.loads(line)
         payload = _payload(fields)
         topic = fields["topic"]
-        topic.encode()  # half of a surrogate pair is no text
+        topic.encode()  # fails for half of a surrogate pair
         return {
             "offset": offset,
             "ts": _microseconds(fields["tst"]),
@@ -117,7 +117,7 @@ def _batch(source, rows, counters):
     same = {"site": source.site, "capture": source.capture, "connection": source.capture}
     same |= {"direction": "s2c", "packet_type": "PUBLISH", "packet_bytes": 0}
     values |= {name: [value] * len(rows) for name, value in same.items()}
-    # Lines are in order of their place, wherever the file is cut.
+    # Lines are in the order of their places, wherever the file is split.
     values["number"] = values["offset"]
     values["flags"] = [row["dup"] << 3 | row["qos"] << 1 | row["retain"] for row in rows]
     values["payload_hash"] = payloads.payload_hash(data, start, sizes)

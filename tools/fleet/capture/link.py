@@ -23,7 +23,7 @@ _SNAP = 0xAAAA0300, 0x0000  # what stands before an EtherType, from DSAP on
 _MOST_LENGTH = 1500  # in the place of an EtherType: LLC follows
 _IPV4, _IPV6 = 0x0800, 0x86DD
 _TCP, _UDP = 6, 17
-# What may have MQTT in it that nobody looks for: by EtherType, IP protocol, port of UDP.
+# Where MQTT may be that is not looked for: by EtherType, IP protocol, UDP port.
 _TUNNEL_KINDS = {0x8847: "mpls", 0x8848: "mpls", 0x8864: "pppoe"}
 _TUNNEL_PROTOCOLS = {4: "ip_in_ip", 41: "ip_in_ip", 47: "gre", 50: "esp"}
 _TUNNEL_PORTS = {4789: "vxlan", 8472: "vxlan", 6081: "geneve"}
@@ -32,8 +32,8 @@ _FRAGMENT, _AUTHENTICATION = 44, 51
 _EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
-_MOST_SET = 3  # so often a clock is set in some megabytes
-# How a CONNECT begins, and the first four letters of the protocol's names.
+_MOST_SET = 3  # a clock is set at most so often in some megabytes
+# The first byte of CONNECT, and the first four letters of the protocol's names.
 _CONNECT, _MQTT, _MQIS = 0x10, 0x4D515454, 0x4D514973
 
 
@@ -87,7 +87,7 @@ class Segments:
 
 def segments(frames, ports, tally):
     """The `Segments` of these `Frames` from or to one of `ports` (a set)."""
-    # With every field read at once for all frames still in the running.
+    # Each field is read at once for all frames that are still candidates.
     read = SimpleNamespace(u8=frames.data)
     for size in (2, 4, 8):
         setattr(read, "u%d" % (8 * size), words(frames.data, ">u%d" % size))
@@ -107,7 +107,7 @@ def segments(frames, ports, tally):
         _tunnels(tally, read.u16[target_port], _TUNNEL_PORTS)
         index, at, *rest = (one[is_tcp] for one in (index, at, *rest))
     found = _tcp(read, frames, ports, tally, index, at, end[index], *rest)
-    # Where the clock was set; two cards whose clocks differ write by turns.
+    # -> where the clock was set; if two cards whose clocks differ write in turn, nowhere.
     before = frames.ts[0] if tally.last_ts is None else tally.last_ts
     times = np.concatenate(([before], frames.ts))
     tally.last_ts = int(frames.ts[-1])
@@ -147,8 +147,8 @@ def _network(read, link, start, end, tally):
 
 
 def _internet(read, at, kind, end, tally):
-    # -> what is IP: index, protocol, place behind the header, end, and the two halves of the
-    # source's address and of the target's.
+    # -> of IP packets: index, protocol, place behind the header, end, and the two halves of the
+    # source address and of the target address.
     version = read.u8[np.minimum(at, end)] >> 4
     is_v4 = ((kind == _IPV4) | (kind == 0)) & (version == 4) & (at + 20 <= end)
     is_v6 = ((kind == _IPV6) | (kind == 0)) & (version == 6) & (at + 40 <= end)
@@ -162,7 +162,7 @@ def _internet(read, at, kind, end, tally):
 
 def _ipv4(read, index, at, end, tally):
     size = read.u16[at + 2].astype(np.int64)
-    # Zero: the network card cuts the packet up later (segmentation offload).
+    # Zero: the network card splits the packet later (segmentation offload).
     end_ip = np.where(size == 0, end, at + size)
     is_fragment = (read.u16[at + 6] & 0x3FFF) != 0
     tally.add("fragments", np.count_nonzero(is_fragment))
@@ -220,7 +220,7 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
     source, target = ends[:2], ends[2:]
     both = both & to_server
     if both.any():
-        # Two ends on MQTT ports: the higher address and port counts as the server.
+        # If both ends have MQTT ports, the higher address and port counts as the server.
         (high, low), (own_high, own_low) = target, source
         higher = (low > own_low) | ((low == own_low) & (dport > sport))
         higher = (high > own_high) | ((high == own_high) & higher)
@@ -249,7 +249,7 @@ def _tcp(read, frames, ports, tally, index, at, end, end_ip, *halves):
 
 
 def _other_ports(read, tally, at, end, dport, is_whole, keep):
-    # A CONNECT to a port that nobody named is said: its traffic would be missed in silence.
+    # Tell of a CONNECT to a port that --ports does not name, as its traffic is not read.
     rest = is_whole.copy()
     rest[keep] = False
     at, end, dport = at[rest], end[rest], dport[rest]

@@ -22,7 +22,7 @@ MOST_VALUES = 9  # of a reading
 _READING_BYTES = 41 + 5 * MOST_VALUES + 4  # at most
 
 MAGIC = 0x4A
-# Names of fields, the first one that is there; a counter of another name is named by --counter.
+# Names of fields: the first that is there counts.  --counter adds names of counters.
 COUNTERS = ("sequence", "sequence_number", "seq", "counter", "count", "n", "nr", "msg_id")
 _DEVICES = ("device", "device_id", "dev", "client_id", "id", "name")
 _BOOTS, _FIRMWARES = ("boot", "boots", "boot_count"), ("firmware", "fw", "version")
@@ -33,8 +33,7 @@ _NAME_BYTES = 23
 def payload_hash(data, start, size):
     """A 64-bit fingerprint (int64) of each `data[start : start + size]`."""
     result = (size.astype(np.uint64) + np.uint64(1)) * _STEP
-    # The short ones that are not done: eight bytes a round, of the last word only the bytes that
-    # belong to it.
+    # The short ones that are left: eight bytes a round, and of the last word only its own bytes.
     index = np.flatnonzero((size > 0) & (size <= _LONG_BYTES))
     u64 = words(data, "<u8")
     pos, left, state = start[index], size[index], result[index]
@@ -102,7 +101,7 @@ def _number(fields, names, most=0xFFFFFFFF):
 
 
 def _name(text):
-    # A long one is cut, and told from others that begin alike.
+    # A long name is cut, and gets a mark that tells it from others with the same beginning.
     name = text.encode("utf-8", "replace")
     if len(name) > _NAME_BYTES:
         name = name[-14:] + b"~" + hashlib.blake2b(name, digest_size=4).hexdigest().encode()

@@ -14,7 +14,7 @@ from .frames import CaptureError, Frames, words
 
 HEADER_BYTES = 24
 RECORD_BYTES = 16
-MAX_FRAME_BYTES = 262_144  # as libpcap and Wireshark: larger means a damaged record
+MAX_FRAME_BYTES = 262_144  # as in libpcap and Wireshark; a larger one is a damaged record
 _MAX_STEP_S = 7 * 86_400  # between neighbours of a chain that is searched for
 
 _MAGICS = {

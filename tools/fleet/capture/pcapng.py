@@ -25,7 +25,7 @@ _ENHANCED = 6
 _MAX_BLOCK_BYTES = 16 << 20
 _MAX_FRAME_BLOCK_BYTES = 1 << 19
 _READ_BYTES = 1 << 20
-_MAX_TS_US = 253_402_300_800_000_000  # the year 10000: later times are damage
+_MAX_TS_US = 253_402_300_800_000_000  # the year 10000; a later time is damage
 _TS_RESOLUTION = 9  # interface option: units of the time stamps
 _TS_OFFSET = 14  # interface option: seconds to add
 _BYTE_ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
@@ -170,7 +170,7 @@ class Walker:
 
 
 class _Hopper(Walker):
-    # Learns what sections and interfaces there are, and reads no packet.
+    # Reads sections and interfaces, but no packet.
     def _frames(self, array, base, starts):
         return []
 

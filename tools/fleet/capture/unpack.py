@@ -11,7 +11,7 @@ import zlib
 
 import pyarrow as pa
 
-_READ_BYTES = 1 << 16  # of the unpacked bytes at most so many are lost at a damaged place
+_READ_BYTES = 1 << 16  # at a damaged place at most so many unpacked bytes are lost
 _FORMATS = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -47,7 +47,7 @@ class _Forgiving(io.RawIOBase):
     def readinto(self, view):
         got = 0
         while got < len(view) and not self._is_done:
-            # In small steps: what was unpacked before the damage is kept.
+            # Small steps keep what was unpacked before the damage.
             try:
                 part = self._read(min(len(view) - got, _READ_BYTES))
             except EOFError as error:

@@ -114,7 +114,7 @@ def read_text(kind, body, level):
 
 
 def _named(properties, *kinds):
-    # Those of these kinds that are there, by their names.
+    # -> {name: value} of the properties of these kinds that are there.
     return {_NAMES[kind]: properties[kind] for kind in kinds if kind in properties}
 
 

@@ -18,11 +18,11 @@ from ..columns import Growing, factorized, ranked
 # TCP's sequence numbers begin again behind 2^32 (RFC 9293 §3.4).
 WHOLE = 1 << 32
 _HALF = 1 << 31
-# How far outside what was seen of a stream its own segments can lie: no sender sends
-# further ahead without an answer.
+# Segments of a stream lie within this distance of what was seen of it: no sender sends further
+# ahead without an answer.
 NEAR_BYTES = 1 << 20
 
-# Columns that tell connections apart, each with an odd number to mix it in.
+# The columns that identify a connection, each with an odd number for the hash.
 _MIX = {
     "client_high": 0x9E3779B97F4A7C15,
     "client_low": 0xC2B2AE3D27D4EB4F,
@@ -92,7 +92,7 @@ class Registry:
 
     def assign(self, segments, capture):
         """-> (connection number, ordinal in the connection) for each segment."""
-        self._connections.reserve(len(self.all) + len(segments.ts))  # each may begin one
+        self._connections.reserve(len(self.all) + len(segments.ts))  # each may begin a new one
         codes, keys = factorized(key_hash(segments))
         groups = _Groups(codes, len(keys))
         number = np.empty(len(keys), np.int64)
@@ -148,7 +148,7 @@ class Registry:
         return new
 
     def _split(self, segments, capture, keys, codes, groups, numbers, ordinals):
-        # SYNs of clients, in order: most belong to connections that just began.
+        # SYNs of clients, in order.  Most begin a connection.
         is_syn = segments.to_server & (segments.flags & (SYN | ACK) == SYN)
         is_end = segments.flags & (FIN | RST) != 0
         for at in np.flatnonzero(is_syn).tolist():
@@ -185,7 +185,7 @@ class Registry:
         return None
 
     def _is_late(self, now, segments, earlier, isn):
-        # A SYN behind nothing but what follows it is late; others begin something new.
+        # A SYN is late if the connection has only what follows it; others begin a new one.
         if self._connections.array["has_data"][now.number]:
             return False
         data = earlier[segments.to_server[earlier] & (segments.size[earlier] > 0)]
@@ -196,7 +196,7 @@ class Registry:
         known = self._connections.array
         known["has_data"][numbers[segments.size > 0]] = True
         known["is_closed"][numbers[segments.flags & (FIN | RST) != 0]] = True
-        # Of several segments the last one's counts, earlier or not: a clock may have been set.
+        # The last of several segments counts, even if it is earlier, as a clock may have been set.
         known["last_ts"][numbers] = np.maximum(known["last_ts"][numbers], segments.ts)
         stream = 2 * numbers + ~segments.to_server
         self._streams.reserve(2 * len(self.all))
@@ -228,7 +228,7 @@ def _is_connect(segments, at):
 
 
 def _name(segments, at):
-    # What the connection is called that begins with this segment.
+    # -> the name of the connection that begins with this segment.
     names = ("client_high", "client_low", "server_high", "server_low", "ports", "ts")
     *ends, ports, ts = (int(getattr(segments, one)[at]) for one in names)
     client, server = _address(*ends[:2]), _address(*ends[2:])

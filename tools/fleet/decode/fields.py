@@ -132,7 +132,7 @@ def _either(data, at, end, held):
     may_be[list(broken)] = False
     may_be &= at < end
     some = may_be & (behind - at > 1)
-    # Nearly all payloads of text end here.
+    # Nearly all text payloads return here.
     may_be &= ~some | (data[at] > 127) | _IS_OF_PUBLISH[data[at + 1]]
     for place in np.flatnonzero(may_be & some).tolist():
         may_be[place] = connect.are_of_publish(data[at[place] : behind[place]].tobytes())
@@ -239,7 +239,7 @@ def _envelopes(data, payload, size, is_publish, topics, counters):
 
 
 def _reasons(data, kind, body, end):
-    # Behind the packet id of the acknowledgements (level 5), behind the flags of CONNACK.
+    # It follows the packet id of acknowledgements (level 5), and the flags of CONNACK.
     at = body + np.where(kind == _CONNACK, 1, np.where(_WITH_REASON[kind], 2, 0))
     has_reason = _WITH_REASON[kind] | np.isin(kind, (_CONNACK, _DISCONNECT, _AUTH))
     has_reason &= at < end

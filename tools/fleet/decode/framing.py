@@ -24,8 +24,8 @@ from .plausible import INCOMPLETE, SHORT
 from .reorder import Part
 
 _NEW, _SYNCED, _LOST, _FOREIGN, _WRAPPED = 0, 1, 2, 3, 4
-# Segments without a plausible packet before a stream that never made sense is
-# called foreign, and before a lost one is only looked at segment by segment.
+# After so many segments without a plausible packet a stream that never made sense is called
+# foreign, and a lost one is read segment by segment.
 _PATIENCE = 64
 
 GAP, MALFORMED, NOT_MQTT, INCOMPLETE_PACKET = "GAP", "MALFORMED", "NOT_MQTT", "INCOMPLETE"
@@ -56,7 +56,7 @@ def walk(data, start, end):
     found = []
     active = np.arange(len(start))
     pos = start
-    # A few very full segments are not worth a round for each of their packets.
+    # A few segments with very many packets are not worth one round for each packet.
     while len(active) > (16 if len(found) > 64 else 0):
         limit = end[active]
         first = data[pos]
@@ -263,7 +263,7 @@ class Framer:
             joined.event(stream, UNREAD, *self._unread.pop(stream))
 
     def _give_up(self, stream, kind, size, place, joined):
-        # All that was passed over until now belongs to it.
+        # All bytes that were skipped until now belong to it.
         self._sync.array[stream] = _FOREIGN
         self._misses.pop(stream, None)
         before = self._unread.pop(stream, [0, *place])
@@ -295,7 +295,7 @@ def is_encrypted(start):
 
 
 class _Marks:
-    # Which part of a run a position lies in.
+    # -> in which part of a run a position lies.
     def __init__(self, run):
         self._run = run
         self._ends = list(accumulate(len(part.data) for part in run))

@@ -73,7 +73,7 @@ class _Ends:
             mine = self.is_data & (self.side == side)
             reach = np.maximum.accumulate(np.where(mine, self.end, -_BEYOND) + floor)
             before = np.maximum(np.concatenate(([0], reach[:-1])) - floor, 0)
-            # What came before comes no second time, where nothing is left out.
+            # If nothing is left out, nothing comes a second time.
             is_new = mine & (self.end > before)
             is_behind = mine & (self.begin > before)
             if is_behind.any():
@@ -128,7 +128,7 @@ class _Schedule:
         if not self._waiting[other]:
             return False
         begin, first = self._waiting[other][0]
-        # Of two that acknowledge each other one was sent before, and not captured.
+        # Two segments acknowledge each other: one was sent before, which the capture lacks.
         return ack - NEAR_BYTES < begin < ack and self._begin[at] >= self._ack[first]
 
     def _release(self, reached):
@@ -146,7 +146,7 @@ class _Schedule:
 
 
 class _Covered:
-    # Which bytes of a stream there were: disjoint parts, none of them before the first byte.
+    # The parts of a stream that were seen: disjoint, and none before the first byte.
     def __init__(self):
         self._begins, self._ends = [-_BEYOND], [0]
 

@@ -8,7 +8,7 @@ import re
 
 from .. import mqtt as packet
 
-# How much of each type's body must be there before it can be judged.
+# How many bytes of the body of each type are needed to judge it.
 _SHOWN = (0, 6, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 0, 0)
 
 # First bytes that are right in each direction (0: from the client, 1: from the server);
@@ -81,7 +81,7 @@ def _is_body_right(data, first, body, after, end):
 
 
 def _is_reason(data, pos, after, end):
-    # A return code alone, or a reason code and properties that fill the packet.
+    # A return code only, or a reason code and properties that fill the packet.
     return pos + 1 == after or (pos + 1 < end and data[pos + 1] == after - pos - 2)
 
 

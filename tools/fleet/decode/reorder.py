@@ -67,7 +67,7 @@ class Reorder:
         self._missing += place - self._place
         self.next = (self.next + place - self._place) % WHOLE
         self._place = place
-        # What waited counts from its own arrival: only the hole made it wait.
+        # Segments that waited keep their own times: only the hole made them wait.
         self._drain(out, -1, ts)
 
     def finish(self):
@@ -100,7 +100,7 @@ class Reorder:
         if data:
             out.append(Part(data, ordinal, ts, offset + old, self._missing))
             self._missing = 0
-        # Bytes that the capture cut off are missing like bytes that never came.
+        # Bytes that the capture cut off are missing, too.
         if fresh > len(data):
             self._missing += fresh - len(data)
             self._cut = ordinal, ts, offset + size - fresh

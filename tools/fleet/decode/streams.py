@@ -70,7 +70,7 @@ class Streams:
 
         order, group, seq, size = order[is_data], group[is_data], seq[is_data], size[is_data]
         rel = wrapped(seq - base[group])
-        # How far each stream had come before each segment, and at the end of the batch.
+        # -> how far each stream was before each segment, and at the end of the batch.
         floor = group * _APART
         reach = np.maximum.accumulate(np.maximum(rel + size, 0) + floor)
         before = np.maximum(np.concatenate(([0], reach[:-1])) - floor, 0)

@@ -10,7 +10,7 @@ from .reorder import Part
 
 C2S = 0
 _OPENINGS = (b"GET ", b"HTTP/1.1 101")
-_HEAD_BYTES = 1 << 16  # longer heads are no WebSocket's
+_HEAD_BYTES = 1 << 16  # a longer head is not of a WebSocket
 _DATA, _CONTROL = (0, 1, 2), (8, 9, 10)
 _HTTP, _FRAMES, _LOST = range(3)
 
@@ -34,7 +34,7 @@ def is_frame(data, direction):
         if opcode not in _DATA + _CONTROL or (mask is None) == (direction == C2S):
             return False
         if not count:
-            # Of a frame that goes on in the next segment as much as is here.
+            # Take what is here of a frame that goes on in the next segment.
             shown = _unmasked(data[body : body + size], mask, 0)
             if opcode != 2 or not shown or check(shown, 0, len(shown), direction) in (0, SHORT):
                 return False

@@ -13,8 +13,8 @@ from ..audit.rows import dictionary, grouped, servers
 from ..audit.rules import CAUSES, LOSSES
 from ..audit.traffic import flags, microseconds, numbers
 
-_TOGETHER_US, _PART, _LEAST = 3_000_000, 0.8, 3  # connections that a broker's end takes along
-_BEFORE_US, _BEHIND_US = 30_000_000, 60_000_000  # around it: what it may have lost
+_TOGETHER_US, _PART, _LEAST = 3_000_000, 0.8, 3  # connections that end with the broker
+_BEFORE_US, _BEHIND_US = 30_000_000, 60_000_000  # when messages may be lost with it
 _NEAR_US = 5_000_000  # around a finding
 _WHO = ("client_id", "published_by")
 _BY_FINDING = {"client_id_conflict": "client_id_used_twice", "silent_for_good": "link_lost"}
@@ -68,7 +68,7 @@ def _servers(column):
 
 
 def _restarts(connections):
-    # {(site, server): [when]}: nearly all that were open end at once, and not by the clients.
+    # -> {(site, server): [when]}: nearly all open connections end at once, not by the clients.
     start, end = (numbers(connections, name) for name in ("start", "end"))
     ends_so = pa.array(["closed_by_server", "reset"])
     by_server = flags(pc.is_in(connections["end_reason"], ends_so))
@@ -93,7 +93,7 @@ def _restarts(connections):
 
 
 def _away(losses, connections):
-    # Was the subscriber connected nowhere when each was published?
+    # -> for each loss: was its subscriber connected nowhere when the message was published?
     ts, result = numbers(losses, "ts"), np.zeros(len(losses), bool)
     keys = list(zip(losses["site"].to_pylist(), losses["client_id"].to_pylist(), strict=True))
     times: dict[tuple, list] = {key: [] for key in keys if key[1] is not None}
@@ -110,7 +110,7 @@ def _away(losses, connections):
 
 
 def _summed(losses, connections, restarts):
-    # One row for each site, cause and client or broker: what devices did not send is one.
+    # -> a row for each site, cause and client or broker; all that devices did not send is one.
     groups: dict[tuple, list] = {}
     for row in losses:
         key = row["site"], row["cause"], _text(row["cause"], row["words"], device="")
@@ -137,7 +137,7 @@ def _summed(losses, connections, restarts):
 
 
 def _closed(connections, restarts, site, rows):
-    # How many connections its broker ended at these moments.
+    # -> how many connections the broker ended at these moments.
     server = _servers(pa.array([rows[0]["connection"]]))[0]
     moments = restarts[site, server]
     ends = numbers(connections, "end")

@@ -39,7 +39,7 @@ def collect(out, result, before=None, limits=None):
     ordered = _worst_first(devices)
     violations = _statements_broken(out)
     broken = {row["requirement"] for row in violations}
-    # Sites with connections whose CONNECT lies before the captures: nobody knows whose.
+    # Sites with connections whose CONNECT is before the captures: their clients are not known.
     told = tables.read(out, "findings", ["site", "finding"])
     begun = set(told["site"].filter(pc.equal(told["finding"], "began_before")).to_pylist())
     changes = None if before is None else _changes(devices, before, begun)
@@ -137,7 +137,7 @@ def _not_looked_at(counter, count):
     return None
 
 
-# What counters of the table `captures` say that an operator should know.
+# Counters of the table `captures` that an operator should know of.
 _COUNTED = {
     "mqtt_on_port_": "MQTT on port {}, which --ports does not name",
     "link_type_": "{1:,} frames of link type {0} were not read",
@@ -189,7 +189,7 @@ def _follows(before, row):
 
 
 def _losses(out):
-    # -> the first that are known, and of which nobody knows; how many of each are shown, and are.
+    # -> the first known and not knowable losses; how many of each are shown, and are there.
     found = tables.read(out, "losses").sort_by("ts")
     is_known = pc.not_equal(found["sure"], "not_knowable")
     parts = [found.filter(mask) for mask in (is_known, pc.invert(is_known))]

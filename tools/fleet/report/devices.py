@@ -15,13 +15,13 @@ from ..columns import runs, table
 
 _KEYS = ["site", "client_id"]
 _ENDS = ("disconnect", "closed_by_client", "closed_by_server", "reset", "open")
-# How the columns of partial rows are put together.
+# How to combine the columns of partial rows.
 _OPERATIONS = {
     field.name: "sum" if field.type == pa.int64() else "max"
     for field in schemas.DEVICES
     if field.name not in (*_KEYS, "state", "why")
 } | {"keep_alive_s": "max", "first_seen": "min"}
-# What makes a client what it is, in the order of importance, and in words.
+# What decides the state of a client, the most important first, and its words.
 _REASONS = (
     ("losing", "lost", "messages of it lost: {}"),
     ("losing", "missed", "messages for it that did not arrive: {}"),
@@ -131,10 +131,10 @@ _SEQUENCES = {
     "sent": _where("direction", "c2s", "messages"),
     "received": _where("direction", "s2c", "messages"),
     **{name: name for name in ("redelivered", "duplicates", "overtaking")},
-    # A message given up is told of the side that gave it up.
+    # A message that was given up counts for the side that gave it up.
     "incomplete": _where("direction", "c2s", "incomplete"),
 }
-# What the broker did not pass on is no fault of who published it.
+# What the broker did not pass on is no fault of the publisher.
 _LOSSES = {
     "lost": _where("kind", "never_seen", "messages"),
     "undelivered": _where("kind", "not_delivered", "messages"),
@@ -143,7 +143,7 @@ _PARTIAL = {"boots": "count_distinct"}  # of one device in one task only
 _READERS = (
     ("connections", _by("client_id", _CONNECTIONS)),
     ("keepalive", _by("client_id", {n: n for n in ("late", "longest_silence_s", "ping_ms")})),
-    # What the broker did wrong is no fault of the client it was seen with.
+    # What the broker did wrong is no fault of the client on that connection.
     ("violations", _by("client_id", {"violations": _ones}, lambda t: pc.equal(t["by"], "client"))),
     ("findings", _by("client_id", {"troubles": "count"}, _is_trouble)),
     ("sequences", _by("client_id", _SEQUENCES)),

@@ -138,7 +138,7 @@ def order_strips(packets, messages):
 
 
 def _suspects(messages):
-    # (weight, values) of topics of a subscriber: repeats count little, leaps and returns much.
+    # (weight, values) of a subscriber's topics: repeats count little, gaps and returns much.
     some = _where(messages, {"direction": "s2c"})
     if not len(some):
         return

@@ -14,7 +14,7 @@ from ..outcome import is_counted
 # `at`: seconds since 1970; `bin`: of a latency, else 0.
 _KINDS = {"step_s": pa.int64(), "at": pa.int64(), "what": pa.string(), "bin": pa.int16()}
 SCHEMA = pa.schema(_KINDS | {"count": pa.int64()})
-# Each divides the next, so that what is counted in one can be counted in a later one.
+# Each divides the next, so counts of one step can be summed to a larger one.
 _STEPS_S = (1, 10, 60, 600, 3600, 86_400)
 _SHOWN_S = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 _MOST_STEPS = 500
@@ -68,7 +68,7 @@ def merge(tables):
     """Rows of several tasks, in the largest of their steps."""
     rows = pa.concat_tables(tables)
     at = rows["at"].to_numpy()
-    # The whole span may need larger steps than any part of it did.
+    # The whole time may need larger steps than its parts.
     step = max(int(rows["step_s"].to_numpy().max()), _fitting(_STEPS_S, int(np.ptp(at)), 2000))
     return _summed({name: rows[name] for name in ("what", "bin", "count")}, at, step)
 

@@ -18,8 +18,8 @@ from pyspark.errors import PySparkRuntimeError
 
 ROOT = Path(__file__).resolve().parents[3]
 
-# Little logging, and no long compilation for jobs that mostly wait for Python.  With one
-# compiler Java keeps room for 48 MB of code only; a long session fills that and fails.
+# Little logging, and quick compilation only, as jobs mostly wait for Python.  With one compiler
+# Java reserves only 48 MB for code, which a long session fills.
 _JAVA_OPTIONS = (
     "-Dlog4j2.configurationFile=%s -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
     "-XX:+UseSerialGC -Xms128m"
@@ -29,15 +29,15 @@ _SETTINGS = {
     "spark.app.name": "umqtt31 fleet",
     "spark.log.level": "ERROR",
     "spark.executorEnv.PYTHONPATH": str(ROOT),  # where the workers share this disk
-    # Workers make and free the same large arrays task after task.  Given back to the system
-    # each time, every page of them would be new each time: a third of all work.  The last is
-    # for Arrow, which has an allocator of its own.
+    # Workers make and free the same large arrays in each task.  If the memory went back to the
+    # system each time, new pages would cost a third of all work.  The last one is for Arrow,
+    # which has its own allocator.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "-1",
 }
 _ALONE = {
-    # On one computer nobody looks at a page of Spark's while an audit runs.
+    # On one computer nobody needs Spark's web page while an audit runs.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.python.daemon.module": "tools.fleet.spark.daemon",
@@ -74,8 +74,8 @@ def _quiet():
 
 @contextlib.contextmanager
 def _uninterrupted():
-    # Of a Java that only just starts, an interrupted pyspark loses sight: it would run for ever.
-    # What pyspark does from then on when it is interrupted is not what we do.
+    # If pyspark is interrupted while Java starts, it forgets that Java, which would run for ever.
+    # Later the handlers of pyspark must not replace ours.
     asked = []
 
     def later(number, _):

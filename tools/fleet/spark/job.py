@@ -97,9 +97,9 @@ def _plan(options, out, buckets, later):
 
 
 def _task(step, found):
-    # Spark's worker looks for garbage after each task.  What is there before is modules: tens
-    # of thousands of objects that it need not look at again.  In between there is next to
-    # none, and all connections so far would be looked through for it.
+    # Spark's worker collects garbage after each task.  It need not look at modules again, which
+    # are tens of thousands of objects.  During a task there is next to no garbage, but the
+    # collector would look at all connections so far.
     gc.freeze()
     gc.disable()
     return step(found)
@@ -137,7 +137,7 @@ def ranges(sources, is_cut, range_bytes):
 
 
 def _ranges(source, is_cut, range_bytes):
-    # Of what cannot be read: the source that says why.
+    # -> for what cannot be read, the source that says why.
     source = files.checked(source)
     if source.problem is not None:
         return source
@@ -146,7 +146,7 @@ def _ranges(source, is_cut, range_bytes):
     first = files.first_ts(source.path) or 0
     try:
         cuts = files.ranges(source.path, range_bytes)
-    except OSError:  # who reads it says why
+    except OSError:  # reading it later says why
         cuts = [(0, None, ())]
     return [Range([source], begin, end, known, first) for begin, end, known in cuts]
 

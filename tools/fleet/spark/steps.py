@@ -26,7 +26,7 @@ from ..decode.decoder import Decoder, decoded, only_gaps, only_packets
 from ..tables import Outbox, joined, plain
 from . import pack
 
-WRITTEN = "written"  # kind of the rows that tell of files
+WRITTEN = "written"  # kind of the rows about files
 _RUN_ROWS = 150_000
 
 
@@ -155,7 +155,7 @@ def _judged(events, buckets, outbox):
     sequences, wills = found.pop("sequences"), found.pop("wills")
     for name, table in found.items():
         outbox.add(name, table)
-    # They stand before those that nobody answers, which have no state.
+    # They come before the messages without an answer, which have no state.
     count = len(messages) - messages["state"].null_count
     outbox.add("flows", messages.select(schemas.FLOWS.names).slice(0, count))
     tables = outbox.tables() | {"messages": messages}
@@ -171,7 +171,7 @@ def _by_topic(messages, subscriptions, sequences, wills, buckets):
     wild = are_wild(subscriptions["filter"])
     yield from _split("subscriptions", subscriptions.filter(pc.invert(wild)), "filter", buckets)
     if pc.any(wild).as_py():
-        # Which topics there are, only the tasks that have them know.
+        # Only the tasks with the messages know the topics.
         everywhere = subscriptions.filter(wild)
         for number in range(buckets):
             yield "wild", number, everywhere

@@ -9,7 +9,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[3]
 
 if __name__ == "__main__":
-    # The folder of this script would stand first, with modules named as the standard's.
+    # Else Python would import this folder's modules in place of standard ones.
     sys.path[0] = str(_ROOT)
     from tools.fleet.cli import cli
 
