@@ -232,10 +232,7 @@ def _reason(error):
 
 def _stage(file, size, board, about, feed):
     # Write the new files and their list, and the old ones and theirs.  Nothing is decided yet.
-    new, same = _read_manifest(file, board)
-    for path, digest in same:
-        if _hash(path, feed) != digest:
-            raise Refused("made for other files: %s" % path)
+    new = _read_manifest(file, size, board, feed)
     update.remove_folder(update.FOLDER)
     update.remove_folder(update.PREVIOUS)
     update.make_folder(update.FOLDER)
@@ -264,13 +261,10 @@ def _stage(file, size, board, about, feed):
     update.write(update.FOLDER + "/list", "\n".join(ready))
 
 
-def _read_manifest(file, board):
-    # -> [(path, bytes, or None to remove it)], [(path, SHA-256 of what must be there)]
-    if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
-        raise Refused("no bundle of this version")
-    length = int.from_bytes(file.read(4), "big")
-    new, same = [], []
-    for line in file.read(length).decode().split("\n"):
+def _read_manifest(file, size, board, feed):
+    # -> [(path, bytes, or None to remove it)]
+    new = []
+    for line in _lines(file, size):
         kind, _, rest = line.partition(" ")
         if kind == "board" and rest != board:
             raise Refused("made for %s" % rest)
@@ -280,13 +274,29 @@ def _read_manifest(file, board):
             about, _, path = rest.partition(" ")
             if not _NO_NAMES.isdisjoint(path.split("/")):
                 raise Refused("no path: %s" % line)
-            if kind != "=" and _is_kept(path):
-                raise Refused("%s changes by cable only" % path)
             if kind == "=":
-                same.append((path, about))
+                if _hash(path, feed) != about:
+                    raise Refused("made for other files: %s" % path)
+            elif _is_kept(path):
+                raise Refused("%s changes by cable only" % path)
             else:
                 new.append((path, int(about) if kind == "+" else None))
-    return new, same
+    return new
+
+
+def _lines(file, size):
+    # One by one, as a heap in pieces may have no room for a whole manifest.
+    if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
+        raise Refused("no bundle of this version")
+    left = int.from_bytes(file.read(4), "big")
+    if left > size:
+        raise ValueError("it is longer than the bundle")
+    while left > 0:
+        line = file.readline(min(left, _PIECE))
+        left -= len(line)
+        if left and line[-1:] != b"\n":
+            raise ValueError("a line is too long")
+        yield line.decode().rstrip("\n")
 
 
 def _is_kept(path):
