@@ -471,11 +471,11 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, line, wh
 
 class Narrow(io.BufferedReader):
     def read(self, size=-1):
-        assert 0 <= size <= 512
+        assert 0 <= size <= 128
         return super().read(size)
 
     def readline(self, size=-1):
-        assert 0 <= size <= 512  # MicroPython allocates as much
+        assert 0 <= size <= 256  # MicroPython allocates as much
         return super().readline(size)
 
 
