@@ -226,9 +226,10 @@ class Updates:
 
 
 def _reason(error):
-    if isinstance(error, Refused):
-        return str(error)
-    return ("flash: %s" if isinstance(error, OSError) else "manifest: %s") % error
+    for kind, text in ((Refused, "%s"), (OSError, "flash: %s"), (MemoryError, "heap: %s")):
+        if isinstance(error, kind):
+            return text % error
+    return "manifest: %s" % error
 
 
 def _stage(file, size, board, about, feed):

@@ -13,6 +13,7 @@ import runpy
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -467,6 +468,15 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, line, wh
     assert files() == OLD
     assert is_old(files())
     assert not update.finish()
+
+
+def test_device_without_memory_for_a_bundle_says_so(board, monkeypatch):
+    """It blamed the manifest."""
+    node = Node()
+    monkeypatch.setattr("ota._stage", Mock(side_effect=MemoryError("no room")))
+    assert not node.receive(bundle_of())
+    assert node.said() == ["refused: heap: no room"]
+    assert files() == OLD
 
 
 class Narrow(io.BufferedReader):
