@@ -91,12 +91,19 @@ def sensors_of(text, board):
     """The board's sensors, and those that the setting `sensors` names -> list.  ValueError."""
     found = board.sensors()
     for word in text.split():
-        name, *numbers = word.split(":")
-        numbers = [int(one) for one in numbers]
-        kind, connect = _SENSORS[name]
-        make = getattr(getattr(__import__("sensors." + name), name), kind)
-        found.append(make(connect(board, *numbers[:1]), *numbers[1:]))
+        try:
+            found.append(_sensor(word, board))
+        except Exception as error:  # ports say in many ways that there is no such pin
+            raise ValueError("sensors: %s: %s" % (word, error))
     return found
+
+
+def _sensor(word, board):
+    name, *numbers = word.split(":")
+    numbers = [int(one) for one in numbers]
+    kind, connect = _SENSORS[name]
+    make = getattr(getattr(__import__("sensors." + name), name), kind)
+    return make(connect(board, *numbers[:1]), *numbers[1:])
 
 
 def _i2c(board):

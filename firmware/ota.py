@@ -22,7 +22,8 @@ _OFFER_BYTES = 21
 _HEAD_BYTES = 13  # of a chunk
 _FOLDER = "incoming"
 _MAC_BYTES = 32
-_PIECE = 512
+_PIECE = 128  # a heap may be in small pieces
+_LONGEST_LINE = 256
 # The text of an answer may have this many bytes more than a chunk's data: the chunk's head (13)
 # less "/answer" (7) and the proof with its blank (33).
 _MORE_BYTES = 13 - 7 - 33
@@ -225,52 +226,55 @@ class Updates:
 
 
 def _reason(error):
-    if isinstance(error, Refused):
-        return str(error)
-    return ("flash: %s" if isinstance(error, OSError) else "manifest: %s") % error
+    for kind, text in ((Refused, "%s"), (OSError, "flash: %s"), (MemoryError, "heap: %s")):
+        if isinstance(error, kind):
+            return text % error
+    return "manifest: %s" % error
 
 
 def _stage(file, size, board, about, feed):
     # Write the new files and their list, and the old ones and theirs.  Nothing is decided yet.
-    new, same = _read_manifest(file, board)
-    for path, digest in same:
-        if _hash(path, feed) != digest:
-            raise Refused("made for other files: %s" % path)
+    new = _read_manifest(file, size, board, feed)
     update.remove_folder(update.FOLDER)
     update.remove_folder(update.PREVIOUS)
     update.make_folder(update.FOLDER)
     update.make_folder(update.PREVIOUS)
-    ready, back = [], []
     for number, (path, length) in enumerate(new):
         feed()
         old = _size(path) if update.is_there(path) else None
         if length == old and length is not None and _has_next(file, path, feed):
-            continue  # it is the same file; flash may have no room for two more copies
+            new[number] = None  # the same file; flash may have no room for two more copies
+            continue
         if old is not None:
             with open(path, "rb") as source:
                 _copy(source, "%s/%d" % (update.PREVIOUS, number), old, feed)
-        back.append("- " + path if old is None else "%d %s" % (number, path))
-        if length is None:
-            ready.append("- " + path)
-        else:
+        if length is not None:
             _copy(file, "%s/%d" % (update.FOLDER, number), length, feed)
-            ready.append("%d %s" % (number, path))
+        new[number] = path, length is None, old is None
     if file.tell() != size - _MAC_BYTES:
         raise Refused("damaged before it was signed")
     if os.statvfs("/")[3] < _SPARE_BLOCKS // 2:
         raise Refused("no room to move its files")
     update.write(update.PREVIOUS + "/id", about)
-    update.write(update.PREVIOUS + "/list", "\n".join(back))
-    update.write(update.FOLDER + "/list", "\n".join(ready))
+    _write_list(update.PREVIOUS + "/list", new, 2)
+    _write_list(update.FOLDER + "/list", new, 1)
 
 
-def _read_manifest(file, board):
-    # -> [(path, bytes, or None to remove it)], [(path, SHA-256 of what must be there)]
-    if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
-        raise Refused("no bundle of this version")
-    length = int.from_bytes(file.read(4), "big")
-    new, same = [], []
-    for line in file.read(length).decode().split("\n"):
+def _write_list(target, moves, is_gone):
+    # Of each move (path, does it go?, does it go on the way back?) the line that update.py reads.
+    with open(target, "w") as file:
+        end = ""
+        for number, move in enumerate(moves):
+            if move:
+                line = "- %s" % move[0] if move[is_gone] else "%d %s" % (number, move[0])
+                file.write(end + line)
+                end = "\n"
+
+
+def _read_manifest(file, size, board, feed):
+    # -> [(path, bytes, or None to remove it)]
+    new = []
+    for line in _lines(file, size):
         kind, _, rest = line.partition(" ")
         if kind == "board" and rest != board:
             raise Refused("made for %s" % rest)
@@ -280,13 +284,29 @@ def _read_manifest(file, board):
             about, _, path = rest.partition(" ")
             if not _NO_NAMES.isdisjoint(path.split("/")):
                 raise Refused("no path: %s" % line)
-            if kind != "=" and _is_kept(path):
-                raise Refused("%s changes by cable only" % path)
             if kind == "=":
-                same.append((path, about))
+                if _hash(path, feed) != about:
+                    raise Refused("made for other files: %s" % path)
+            elif _is_kept(path):
+                raise Refused("%s changes by cable only" % path)
             else:
                 new.append((path, int(about) if kind == "+" else None))
-    return new, same
+    return new
+
+
+def _lines(file, size):
+    # One by one, as a heap in pieces may have no room for a whole manifest.
+    if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
+        raise Refused("no bundle of this version")
+    left = int.from_bytes(file.read(4), "big")
+    if left > size:
+        raise ValueError("it is longer than the bundle")
+    while left > 0:
+        line = file.readline(min(left, _LONGEST_LINE))
+        left -= len(line)
+        if left and line[-1:] != b"\n":
+            raise ValueError("a line is too long")
+        yield line.decode().rstrip("\n")
 
 
 def _is_kept(path):

@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC"
 LED_PIN = 2
 SDA_PIN = 19
 SCL_PIN = 18

@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_C2"
 SDA_PIN = 4
 SCL_PIN = 5

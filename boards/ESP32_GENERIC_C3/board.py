@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_C3"
 LED_PIN = 8
 LED_ON = 0
 SDA_PIN = 4

@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_C6"
 SDA_PIN = 6
 SCL_PIN = 7

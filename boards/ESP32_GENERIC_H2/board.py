@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_H2"
-NETWORK = "ethernet"
 SDA_PIN = 12
 SCL_PIN = 22
 # How to wire the W5500.

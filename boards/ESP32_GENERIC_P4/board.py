@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_P4"
-NETWORK = "ethernet"
 SDA_PIN = 7
 SCL_PIN = 8
 ETHERNET = {"phy_type": "PHY_IP101", "phy_addr": 1, "mdc": 31, "mdio": 52, "reset": 51}

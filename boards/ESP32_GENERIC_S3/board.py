@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "ESP32_GENERIC_S3"
 SDA_PIN = 8
 SCL_PIN = 9

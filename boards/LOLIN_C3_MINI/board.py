@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "LOLIN_C3_MINI"
 LED_PIN = 7
 LED_ON = 0
 SDA_PIN = 8

@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "LOLIN_S2_MINI"
 LED_PIN = 15
 SDA_PIN = 33
 SCL_PIN = 35

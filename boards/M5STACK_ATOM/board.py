@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "M5STACK_ATOM"
 SDA_PIN = 25
 SCL_PIN = 21

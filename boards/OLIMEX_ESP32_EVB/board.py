@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "OLIMEX_ESP32_EVB"
-NETWORK = "ethernet"
 SDA_PIN = 13
 SCL_PIN = 16
 # The LAN8710 on the board speaks the same.

@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "OLIMEX_ESP32_POE"
-NETWORK = "ethernet"
 SDA_PIN = 13
 SCL_PIN = 16
 ETHERNET = {"phy_type": "PHY_LAN8720", "phy_addr": 0, "mdc": 23, "mdio": 18,

@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "RPI_PICO_W"
 LED_PIN = "LED"
 SDA_PIN = 4
 SCL_PIN = 5

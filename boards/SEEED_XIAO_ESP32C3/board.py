@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "SEEED_XIAO_ESP32C3"
 SDA_PIN = 6
 SCL_PIN = 7

@@ -2,7 +2,6 @@
 
 from port import *
 
-NAME = "SEEED_XIAO_ESP32S3"
 LED_PIN = 21
 LED_ON = 0
 SDA_PIN = 5

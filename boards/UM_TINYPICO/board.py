@@ -2,6 +2,5 @@
 
 from port import *
 
-NAME = "UM_TINYPICO"
 SDA_PIN = 21
 SCL_PIN = 22

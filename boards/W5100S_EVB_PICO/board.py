@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "W5100S_EVB_PICO"
-NETWORK = "ethernet"
 LED_PIN = 25
 SDA_PIN = 4
 SCL_PIN = 5

@@ -2,8 +2,6 @@
 
 from port import *
 
-NAME = "desk"
-NETWORK = "host"  # the computer's own
 WATCHDOG_MS = None
 SDA_PIN = None
 SCL_PIN = None

@@ -8,7 +8,6 @@ import time
 import machine
 
 # What a board.py may leave out.
-NETWORK = "wifi"
 LED_PIN = None
 LED_ON = 1
 

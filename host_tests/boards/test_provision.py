@@ -98,6 +98,9 @@ def test_provision_that_is_interrupted_ends_at_once_without_a_traceback(
         (HEAD + "a,,secret-1,b,\n", "line 2: user is missing"),
         ("id,colour\na,red\n", "unknown column 'colour', allowed: id, broker"),
         ("user,broker\na,b\n", "no column id"),
+        # The cells behind it moved to other keys, and passwords became user names.
+        ("id,user,user,password\na,u,u,secret-1\n", "column 'user' twice, allowed: id, broker"),
+        ("id,broker,server\na,b,c\n", "column 'server' twice"),
         (HEAD, "no devices"),
         ("", "no column id"),
         ("id,broker,port\na,b,many\n", 'line 2: port is "many"'),

@@ -7,11 +7,13 @@ Real littlefs that loses its power at every operation: test_update_cuts.py.
 import ast
 import hashlib
 import hmac
+import io
 import os
 import runpy
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -447,6 +449,7 @@ def signed(manifest, bodies=b"", length=None):
         ("five\n+ 1 a.mpy", "manifest: invalid literal"),
         ("5\n+ one a.mpy", "manifest: invalid literal"),
         ("5\n+ 1 \xff.mpy", "manifest: "),
+        pytest.param("5\n+ 1 " + "a" * 600, "manifest: a line is too long", id="long line"),
         ("5\n+ 9 gone/in/a.mpy", "damaged before it was signed"),
         ("5\n+ 99 a.mpy", "too short"),
         ("5\n+ 0 a.mpy", "damaged before it was signed"),
@@ -465,6 +468,40 @@ def test_bundle_whose_manifest_lies_changes_nothing_and_says_why(board, line, wh
     assert files() == OLD
     assert is_old(files())
     assert not update.finish()
+
+
+def test_device_without_memory_for_a_bundle_says_so(board, monkeypatch):
+    """It blamed the manifest."""
+    node = Node()
+    monkeypatch.setattr("ota._stage", Mock(side_effect=MemoryError("no room")))
+    assert not node.receive(bundle_of())
+    assert node.said() == ["refused: heap: no room"]
+    assert files() == OLD
+
+
+class Narrow(io.BufferedReader):
+    def read(self, size=-1):
+        assert 0 <= size <= 128
+        return super().read(size)
+
+    def readline(self, size=-1):
+        assert 0 <= size <= 256  # MicroPython allocates as much
+        return super().readline(size)
+
+
+def test_bundle_is_staged_in_small_pieces_however_long_its_manifest(board, monkeypatch):
+    """A heap in pieces had no 4 KB for it: the device refused a release of 50 files."""
+    same = f"= {BASE['a.mpy']} a.mpy\n" * 50
+    node, bundle = Node(), signed(f"board desk\nrelease 5\n{same}+ 1 a.mpy".encode(), b"A")
+    node.bring(bundle)
+    real = open
+    monkeypatch.setattr(
+        "builtins.open",
+        lambda path, mode="r": Narrow(io.FileIO(path)) if mode == "rb" else real(path, mode),
+    )
+    assert node.updates.stage(), node.said()
+    assert update.finish()
+    assert Path("a.mpy").read_bytes() == b"A"
 
 
 # What boot.py and main.py run before, and so without, any guard.

@@ -181,17 +181,37 @@ def test_battery_is_the_mean_behind_its_divider():
     assert measured(Battery(rp2, percent=300)) == [(4, 4950)]
 
 
-def test_setting_sensors_makes_them_after_the_boards_own(monkeypatch):
+@pytest.fixture
+def connected(monkeypatch):
+    """MicroPython's modules for what is connected to a board."""
     machine = SimpleNamespace(Pin=lambda number: ("pin", number), ADC=lambda pin: ("adc", pin))
     monkeypatch.setitem(sys.modules, "machine", machine)
     monkeypatch.setitem(sys.modules, "onewire", SimpleNamespace(OneWire=lambda pin: pin))
     monkeypatch.setitem(sys.modules, "ds18x20", SimpleNamespace(DS18X20=lambda wire: wire))
+
+
+def test_setting_sensors_makes_them_after_the_boards_own(connected):
     board = SimpleNamespace(sensors=lambda: ["own"], i2c=lambda: "i2c")
     found = sensors_of("bme280 sht3x ds18b20:4 battery:35:200", board)
     names = [type(one).__name__ for one in found[1:]]
     assert found[0] == "own"
     assert names == ["BME280", "SHT3x", "DS18B20", "Battery"]
     assert sensors_of("", board) == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("word", "error", "told"),
+    [
+        ("ds18b20:99", ValueError("invalid pin"), "invalid pin"),
+        ("battery:99999999999", OverflowError("too large"), "too large"),
+        ("bme280", None, "'types.SimpleNamespace' object has no attribute 'i2c'"),
+    ],
+)
+def test_sensor_that_cannot_be_connected_is_named(connected, monkeypatch, word, error, told):
+    """`invalid pin` told nobody which key; other errors reset the board every five seconds."""
+    monkeypatch.setattr(sys.modules["machine"], "Pin", Mock(side_effect=error))
+    with pytest.raises(ValueError, match=f"^sensors: {word}: {told}$"):
+        sensors_of(word, SimpleNamespace(sensors=list))
 
 
 def test_board_whose_sensors_cannot_be_made_starts_no_watchdog(tmp_path, monkeypatch, capsys):

@@ -151,7 +151,8 @@ def test_attributes_of_the_types_are_there():
         ("properties", "Properties"): client.v5.connack,
     }
     for (module, name), thing in things.items():
-        names = own((TYPES if module == "__init__" else TYPES[module])[name])
+        kind = (TYPES if module == "__init__" else TYPES[module])[name]
+        names = [*own(kind), *kind.inherited_members]
         assert names
         assert [one for one in names if not hasattr(thing, one)] == []
     assert set(vars(umqtt31.Stats())) < set(own(TYPES["Stats"]))

@@ -88,6 +88,10 @@ def build_tree(profile, out=None, on_file=lambda name: None, is_plain=False):
             out.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, out / path)
         else:
+            if path == "board.py":  # what the firmware asks of board.toml, too
+                facts = f"\nNAME = {profile.name!r}\nNETWORK = {profile.network!r}\n"
+                text, source = source.read_text(), out.with_name(path)
+                source.write_text(text + facts)
             path = path.removesuffix(".py") + ".mpy"
             compile_file(source, out / path, profile.arch)
         on_file(path)

@@ -1,4 +1,4 @@
-"""A board's board.py: pins and names as constants, checked before anything is compiled.
+"""A board's board.py: pins as constants, checked before anything is compiled.
 
 What each is for says docs/reference/board-profiles.md.
 """
@@ -9,7 +9,7 @@ from .errors import BoardError
 from .places import shown
 
 # The defaults of boards/ports/, but for the time of the watchdog.
-_LEFT_OUT = {"NETWORK": "wifi", "LED_PIN": None, "LED_ON": 1, "WATCHDOG_MS": None}
+_LEFT_OUT = {"LED_PIN": None, "LED_ON": 1, "WATCHDOG_MS": None}
 
 
 def check_pins(profile):
@@ -50,8 +50,6 @@ def _rules(profile):
     if profile.port == "rp2":  # the pins of a radio have names there
         pin = (lambda value: _is_number(value) or isinstance(value, str)), f"{numbers}, or a name"
     rules = {
-        "NAME": _only(profile.name),
-        "NETWORK": _only(profile.network),
         "LED_PIN": pin,
         "LED_ON": ((lambda value: value in (0, 1)), "0 or 1"),
         "WATCHDOG_MS": (_is_number, numbers),
@@ -61,10 +59,6 @@ def _rules(profile):
     if profile.network == "ethernet" and profile.port == "esp32":
         rules["ETHERNET"] = (lambda value: isinstance(value, dict)), "a dict of the cable's chip"
     return rules
-
-
-def _only(word):
-    return (lambda value: value == word), f"{word!r}, as in board.toml"
 
 
 def _is_number(value):

@@ -56,11 +56,12 @@ def _read_rows(path):
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file)
             names = [_SHORT.get(name, name) for name in reader.fieldnames or []]
-            unknown = [name for name in names if name not in keys.KEYS]
-            if unknown or "client_id" not in names:
-                wrong = f"unknown column {unknown[0]!r}" if unknown else "no column id"
+            wrong = [f"unknown column {name!r}" for name in names if name not in keys.KEYS]
+            wrong += [f"column {name!r} twice" for name in names if names.count(name) > 1]
+            if wrong or "client_id" not in names:
                 allowed = ", ".join([*_SHORT, *keys.KEYS])
-                raise BoardError(f"{shown(path)}: {wrong}, allowed: {allowed}")
+                why = wrong[0] if wrong else "no column id"
+                raise BoardError(f"{shown(path)}: {why}, allowed: {allowed}")
             return [(reader.line_num, _settings(names, row.values())) for row in reader]
     except (csv.Error, UnicodeDecodeError, AttributeError):
         raise BoardError(f"{shown(path)}: not a CSV file in UTF-8 with equal columns") from None

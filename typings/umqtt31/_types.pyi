@@ -74,3 +74,22 @@ class Store(Protocol):
         """As `commit()`, and the time for what takes long."""
     def sync(self) -> object:
         """Make everything durable, before a planned switch-off."""
+
+@type_check_only
+class MessageProperties:
+    """The properties of a message.  Each is None, or an empty list, if it was not there."""
+
+    payload_format_indicator: int | None
+    """1: the payload is UTF-8 text."""
+    message_expiry_interval: int | None
+    """Seconds until the message is too old."""
+    content_type: bytes | None
+    """What the payload is, mostly a MIME type."""
+    response_topic: bytes | None
+    """Where an answer is to go."""
+    correlation_data: bytes | None
+    """What the answer has to bring back."""
+    subscription_identifier: list[int]
+    """The identifiers of the subscriptions that the message is for."""
+    user_property: list[tuple[bytes, bytes]]
+    """Pairs, in their order; names may repeat."""

@@ -8,7 +8,7 @@ client.publish("t", "{}", qos=1, properties=JSON)
 
 from collections.abc import Iterable
 
-from ._types import Data
+from ._types import Data, MessageProperties
 
 def encode(
     *, payload_format_indicator: int = ..., content_type: Data = ..., response_topic: Data = ...,
@@ -27,26 +27,12 @@ def encode(
     TypeError.
     """
 
-class Properties:
+class Properties(MessageProperties):
     """What the broker said: a CONNACK's, a DISCONNECT's or a copied message's properties.
 
     Each is None, or an empty list, if it was not there.  Texts are UTF-8 bytes.
     """
 
-    payload_format_indicator: int | None
-    """1: the payload is UTF-8 text."""
-    message_expiry_interval: int | None
-    """Seconds until the message is too old."""
-    content_type: bytes | None
-    """What the payload is, mostly a MIME type."""
-    response_topic: bytes | None
-    """Where an answer is to go."""
-    correlation_data: bytes | None
-    """What the answer has to bring back."""
-    subscription_identifier: list[int]
-    """The identifiers of the subscriptions that the message is for."""
-    user_property: list[tuple[bytes, bytes]]
-    """Pairs, in their order; names may repeat."""
     session_expiry_interval: int | None
     """Seconds for which the broker really keeps the session."""
     assigned_client_identifier: bytes | None

@@ -10,7 +10,7 @@ from typing import Any
 
 import umqtt31 as _client
 
-from ._types import Data, Filters
+from ._types import Data, Filters, MessageProperties
 from .properties import Properties
 
 NO_LOCAL: int
@@ -22,27 +22,13 @@ RETAINED_IF_NEW: int
 NO_RETAINED: int
 """No retained messages."""
 
-class Message5(_client.Message):
-    """What `on_message` is called with at level 5: a Message with its properties.
+class Message5(_client.Message, MessageProperties):
+    """What `on_message` is called with at level 5: a Message with its properties by name.
 
     Valid until the handler returns.  Reading a property allocates what it returns, if that
     is not a small number.
     """
 
-    payload_format_indicator: int | None
-    """1: the payload is UTF-8 text."""
-    message_expiry_interval: int | None
-    """Seconds until it is too old."""
-    content_type: bytes | None
-    """What the payload is, mostly a MIME type."""
-    response_topic: bytes | None
-    """Where an answer is to go."""
-    correlation_data: bytes | None
-    """What the answer has to bring back."""
-    subscription_identifier: list[int]
-    """The identifiers of the subscriptions that it is for."""
-    user_property: list[tuple[bytes, bytes]]
-    """Pairs, in their order; names may repeat."""
     properties: Properties
     """All of them, copied: to be kept."""
 
