@@ -30,7 +30,7 @@ BYTES = {
     "sock": 820,
     "sslparams": 720,
     "tls": 420,
-    "v5": 7_540,
+    "v5": 7_430,
     "wifi": 1_230,
 }
 BUILT_BYTES = {"__init__": 15_470}

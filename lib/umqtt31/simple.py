@@ -63,9 +63,9 @@ class MQTTException(MQTTError):
 class _Error(MQTTError):
     # With the number that its programs compare with.
 
-    def __init__(self, number, code, about):
-        super().__init__(number, *about)
-        self.code = code
+    def __init__(self, number, cause):
+        super().__init__(number, *cause._about)
+        self.code = cause.code
         self.errno = number
 
 
@@ -262,7 +262,7 @@ class MQTTClient(_Client):
             return MQTTException(code, *error._about)
         number = getattr(cause, "errno", None)  # below 0: of a look-up, of TLS
         number = ETIMEDOUT if code == _TIMEOUT else -1 if code == _CLOSED else number
-        return _Error(number, code, error._about)
+        return _Error(number, error)
 
     # --- out ------------------------------------------------------------------------------
 
@@ -346,6 +346,7 @@ class MQTTClient(_Client):
             super().ping()
         elif not self._first:
             self._first = b"\xc0\0"  # goes out behind what is being written
+            self.stats.pings += 1
             self._wake = self._ping_at = ticks_ms()
 
     def _refuse(self, code, topic, msg, flags):
@@ -426,9 +427,7 @@ class MQTTClient(_Client):
         """Wait for a packet -> the first byte of a message; None for others."""
         op = self._sock.wait() if self._sock else -1
         while op < 0:
-            op = self._turn() or -1
-            if op < 0:
-                sleep_ms(1)
+            op = self._poll(1000) or -1
         return op if op > 15 else None
 
     def poll(self, timeout_ms=0):

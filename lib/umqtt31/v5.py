@@ -51,6 +51,7 @@ _PACKET_TOO_LARGE = const(0x95)
 # Found at once, where super() looks through the classes.
 _handle = core.MQTTClient._handle
 _poll = core.MQTTClient.poll
+_read = core.Message.read
 
 
 class Message5(core.Message):
@@ -63,30 +64,18 @@ class Message5(core.Message):
 
     def read(self, first, at, n):
         """As Message."""
-        # To call the core's costs more than what stands here twice.
-        rx, client = self._buf, self._client
-        self.retain = first & 1 > 0
-        self.dup = first & _AGAIN > 0
-        if 0x4140 >> (first & 14) & 1:  # 14, 6: 31-2.1-QOS3; 8: MQTT-3.3.1-2
-            return False
-        self.qos = first = first >> 1 & 3
-        if first and client._held_n + (client._acks_n >> 2) >= client._most_in and not self.dup:
-            client.count()
-        self.packet_id = 0
-        self.topic_len = rx[at] << 8 | rx[at + 1]
-        self._topic = at + 2
-        self.payload_len = n - self.topic_len - (4 if first else 2)
-        if n <= client.buffer_size and self.payload_len >= 0:
-            n += at
-            at = self._topic + self.topic_len
-            if rx.find(b"#", self._topic, at) >= 0 or rx.find(b"+", self._topic, at) >= 0:
-                return False
-            if first:
-                self.packet_id = rx[at] << 8 | rx[at + 1]
-                at += 2
-            # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
-            self._payload = at = client.check(at, n, _IN_PUBLISH) if rx[at] else at + 1
-            self.payload_len = n - at
+        client = self._client
+        if client._held_n + (client._acks_n >> 2) >= client._most_in:
+            if first & 6 and not first & _AGAIN:
+                client.count()
+        is_sound = _read(self, first, at, n)
+        if n > client.buffer_size or self.topic_len and not is_sound:
+            return is_sound
+        n += at
+        at += self.topic_len + (4 if first & 6 else 2)
+        # MQTT-3.3.2-8: an alias in place of the topic has a reason of its own.
+        self._payload = at = client.check(at, n, _IN_PUBLISH) if self._buf[at] else at + 1
+        self.payload_len = n - at
         return self.payload_len >= 0 < self.topic_len
 
     def _start(self):
