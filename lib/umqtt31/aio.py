@@ -7,17 +7,17 @@ MQTT 3.1 §4; MQTT 5 §4.3.3 and §4.6.
 
 # Two tasks drive the client: one reads when the stream has something, one looks at the clock
 # twice a second and connects again after a loss.  Both do the same, all that is due, in _turn(),
-# which never waits.  After each turn _moved wakes who waits for room or an answer, and they look
-# for themselves.
+# which never waits.  After each turn the event _moved wakes all tasks that wait for room or an
+# answer, and each looks whether it has come.
 #
 # A message is copied out of the receive buffer, since while the body of a loop runs,
 # acknowledgements have to be read: a publish() in the body waits for them.  It stands in _taken
-# until its body is done, and is acknowledged then, in the order of arrival.  What the broker
-# sends again on the next connection meanwhile is found there by its id; DUP tells it from a new
-# message of a broker that lost its session.  The objects are used again, so that once there are
-# enough of them a message allocates nothing but, in MicroPython, the 16 bytes of a traceback.
+# until its body is done, and is acknowledged then, in the order of arrival.  If the broker sends
+# it again on the next connection meanwhile, it is found there by its id.  A message with this id
+# and without DUP is a new one: the broker lost the session.  The objects are used again.  Once
+# there are enough, a message allocates only the 16 bytes of a traceback, in MicroPython.
 #
-# Only the name look-up of a connection waits for something else than asyncio.
+# Only the look-up of the broker's name blocks all tasks.
 
 from micropython import const  # isort: skip
 
@@ -40,7 +40,7 @@ _MOST_QOS0 = const(64)
 _TICK_MS = const(500)
 _GLANCE_MS = const(5)  # between two looks at what asyncio cannot wait for
 
-# Whose turn it is with a message.
+# Who has to act on a message next.
 _NOBODY = const(0)
 _LOOP = const(1)
 _BROKER = const(2)  # the body is done
@@ -49,7 +49,7 @@ _core = getattr(asyncio, "core", None)  # None: CPython
 
 
 def _readable(raw):
-    # To be awaited: the stream has something to read, or is closed.
+    # For `await`: until the stream has something to read, or is closed.
     yield _core._io_queue.queue_read(raw)
 
 
@@ -63,7 +63,7 @@ class _Messages:
         self._pattern = pattern
 
     def __aiter__(self):
-        # What a body has left is for this loop, one of this object's, too.
+        # A message that a body left goes to this loop, also one of this object's last loop.
         client = self._client
         self._last = None
         self._moved = client._moved
@@ -274,7 +274,7 @@ def extend(base):
                 elif self._keeper:
                     self.reconnect()
             except Exception as error:
-                # A new connection heals most; what it does not comes again, and is told again.
+                # A new connection mends most errors.  The others come again, and are told again.
                 # A message too large for the buffer was acknowledged, and others come after it.
                 handled = getattr(error, "code", 0) == _TOO_LARGE
                 if not handled:
@@ -284,7 +284,7 @@ def extend(base):
             return handled
 
         def _look(self):
-            # What waits for the broker must not wait for a body.
+            # A task that waits for the broker must not wait for a body, too.
             taken = self._taken
             is_full = self.is_connected and len(taken) >= _MOST_TAKEN and not (
                 taken[0]._turn == _BROKER
@@ -295,7 +295,7 @@ def extend(base):
             self._most_acks = 0 if is_full else _MOST_ACKS
 
         def _stir(self):
-            # Who waits for anything looks for it.
+            # Wake all tasks that wait for something.
             if self._is_up and not self.is_connected:
                 self._is_up = False
                 self.down.set()
@@ -304,7 +304,7 @@ def extend(base):
 
         async def disconnect(self):
             """Say goodbye and close, as soon as what was begun is written.  Loops over
-            `messages()` end, who waits for something gets MQTTError (CLOSED)."""
+            `messages()` end, and tasks that wait for something get MQTTError (CLOSED)."""
             await self._leave()
 
         async def _leave(self, call=None):
@@ -389,8 +389,8 @@ def extend(base):
                 is_here = self.is_connected and one._link == self._link
                 if packet_id:
                     if one.qos == 2 and not one._reason:
-                        # What this connection does not take for want of room gets no PUBREL on
-                        # it, that would end its being held.
+                        # A message that is not accepted, for want of room, gets no PUBREL on this
+                        # connection, so its id would stay held.
                         if (
                             self._held_n >= self._places
                             or self._is_starved and not is_here
@@ -398,7 +398,7 @@ def extend(base):
                             or set_of(self, packet_id) < 0 and self._held_end == len(self._held)
                         ):  # fmt: skip
                             return True
-                        # If its connection is gone, what this one repeats is a repetition.
+                        # If its connection is gone, the broker's next copy is a repetition.
                         if self._store:
                             self._store.note(_PUBLISH, packet_id)
                         hold(self, packet_id, ticks_ms())

@@ -53,8 +53,8 @@ def extend(base):
     """-> the class of clients that are as those of `base`, and queue as this page says.  For
     asyncio, give it to aio.extend().
 
-    To MicroPython super() is what stands in the class line, so that a class of two such bases
-    would leave one of them out.
+    On MicroPython super() is the base in the class line, so a class with two such bases would
+    leave one of them out.
     """
 
     class MQTTClient(base):
@@ -62,7 +62,7 @@ def extend(base):
         which gives up one that waits with the same topic.  `mqueue_store_qos0`: QoS 0 waits,
         too.  `ordered`: one message at a time, all of one QoS above 0, none is given up."""
 
-        # A method that says super() takes its arguments from the heap if they are more than four.
+        # super() with more than four arguments allocates.
         _publish = base.publish
         _refuse_last = base._refuse
 
@@ -105,12 +105,12 @@ def extend(base):
             if self._keep and not qos:
                 if self._left or self._acks_n:
                     push(self)  # if it fails, this message is kept
-                while bring(self) >= 0:  # what is older goes out before
+                while bring(self) >= 0:  # older messages go out first
                     pass
             self._age = max_age
             try:
                 give_back(self)
-                # 31-2.4-ID: as others were given up, ids may have come round.
+                # 31-2.4-ID: others were given up, so ids may have come round to the oldest.
                 if qos and id_of(self, self._head) == self._id % 65535 + 1:
                     raise MQTTError(_FULL)
                 if self.level > 4:

@@ -48,7 +48,7 @@ _PROTOCOL_ERROR = const(0x82)
 _TOO_MANY = const(0x93)
 _PACKET_TOO_LARGE = const(0x95)
 
-# Found at once, where super() looks through the classes.
+# Names of the module are found faster than by super().
 _handle = core.MQTTClient._handle
 _poll = core.MQTTClient.poll
 _read = core.Message.read
@@ -227,7 +227,7 @@ class MQTTClient(core.MQTTClient):
         said = said.value
         if code:
             self._at = 0  # CONNECT changed nothing
-            # What levels 3 and 4 have a return code for; what may heal is "unavailable".
+            # What levels 3 and 4 have a return code for; what may pass is "unavailable".
             n = b"\x84\x85\x86\x87\x88\x89\x97\x9f".find(bytes((code,)))
             core.fail(self, code if n < 0 else b"\1\2\4\5\3\3\3\3"[n])
         self._window = min(self._asked[2], said(_RECEIVE) or 65535)
@@ -464,8 +464,8 @@ class MQTTClient(core.MQTTClient):
         return n
 
     def _add(self, buf, n, alias=0, size=0):
-        # To the entry that publish() makes its properties, which end at `n`.  With an alias they
-        # go to `buf`, and are so many bytes.
+        # Write the properties to the entry that publish() makes, so that they end at `n`.  With an
+        # alias they go to `buf`, and have `size` bytes.
         if not alias:
             buf, size = self._ring, self._extra
         at = n - size
@@ -488,7 +488,7 @@ class MQTTClient(core.MQTTClient):
             at += 1
 
     def write(self, ring, at, size):
-        """As a stream, in publish(): what nothing precedes may go out with an alias."""
+        """As a stream, in publish(): a packet that nothing precedes may go out with an alias."""
         buf = self._buf
         if not self._left:
             end = self._shorten(self, self._topics, buf, ring, at, size)
@@ -513,7 +513,7 @@ class MQTTClient(core.MQTTClient):
 
     def _fits(self, at, left_ms=0):
         # May the entry there, whose turn it is, go out?  `left_ms`: of its age, 0 if it has none.
-        # What was accepted before, and this broker does not take, is given up by poll().
+        # poll() gives up what was accepted before and this broker does not take.
         ring = self._ring
         self._unfit = 0
         if ring[at] < _OWED:
