@@ -12,13 +12,13 @@ from tools.project import ROOT
 
 CLIENT = ("firmware/", "boards/", "examples/", "typings/")
 MOST = {  # area: folders, what of them is counted elsewhere, lines
-    "library": (("lib/",), (), 6_610),
-    "boards": (CLIENT, (), 5_330),
+    "library": (("lib/",), (), 6_600),
+    "boards": (CLIENT, (), 5_320),
     "tools": (("tools/",), ("tools/fleet/",), 7_490),
-    "fleet": (("tools/fleet/",), (), 11_700),
-    "tests": (("host_tests/",), ("host_tests/fleet/",), 39_090),
+    "fleet": (("tools/fleet/",), (), 11_680),
+    "tests": (("host_tests/",), ("host_tests/fleet/",), 38_610),
     "tests of the fleet": (("host_tests/fleet/",), (), 8_560),
-    "all": (("",), (), 83_750),
+    "all": (("",), (), 83_210),
 }
 
 
