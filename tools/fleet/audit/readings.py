@@ -237,8 +237,8 @@ def _not_elsewhere(keys, at, begin, end):
 
 
 def _reasons(messages, laid, at):
-    # -> the name in `LOSSES` for each reading before which some are missing.  The one before may be
-    # of an earlier boot, and so of another connection.
+    # -> the name in `LOSSES` for each reading before which some are missing.  The one before may
+    # be of an earlier boot, and so of another connection.
     connection = dictionary(messages["connection"])[0][laid.order]
     ends = np.append(laid.first[1:], len(laid.order))
     reasons = []
