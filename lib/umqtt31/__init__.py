@@ -1634,7 +1634,7 @@ def _begin(client, clean_session, packet, stream):
             client._store.renew(True)  # before CONNECT leaves
         except MQTTError as error:
             lose(client, error)
-    client._rx_at = client._tx_at = client._moved_at = ticks_ms()
+    client._moved_at = ticks_ms()
 
 
 def _advance(client):
