@@ -64,8 +64,8 @@ class Script:
 
 
 def chosen(dice, table, fixed=None):
-    """-> what the dice choose of a table, name by name: one of several values or, of a number,
-    True so often.  What is `fixed` they are not thrown for."""
+    """-> {name: value} that the dice choose from a table: one of several values, or True with a
+    probability.  Names in `fixed` keep their values."""
     found = dict(fixed or {})
     for name, values in table.items():
         if name not in found:
