@@ -22,7 +22,7 @@ _OFFER_BYTES = 21
 _HEAD_BYTES = 13  # of a chunk
 _FOLDER = "incoming"
 _MAC_BYTES = 32
-_PIECE = 128  # a heap may be in small pieces
+_PIECE = 128  # small, as the heap may be fragmented
 _LONGEST_LINE = 256
 # The text of an answer may have this many bytes more than a chunk's data: the chunk's head (13)
 # less "/answer" (7) and the proof with its blank (33).
@@ -295,7 +295,7 @@ def _read_manifest(file, size, board, feed):
 
 
 def _lines(file, size):
-    # One by one, as a heap in pieces may have no room for a whole manifest.
+    # Yields line by line, as a fragmented heap may have no room for a whole manifest.
     if file.read(len(signature.BUNDLE)) != signature.BUNDLE:
         raise Refused("no bundle of this version")
     left = int.from_bytes(file.read(4), "big")
